@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
+import type { ReadAt } from './lines.ts'
 
 /** Read size for a single line: most lines are shorter. */
 const LINE_BYTES = 4096
@@ -7,6 +8,17 @@ const SEQ = /"seq":(\d{1,16}),"v":1\}$/
 /** Length of the end of a line that contains its `seq`. */
 const SEQ_BYTES = 40
 
+/** Positions of a source: `from` is the start of a line, and `to` is the end of one. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** Returns an open file as a source of bytes. */
+export function readerOf(file: FileHandle): ReadAt {
+  return { read: async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead }
+}
+
 /** Returns the `seq` stated in a line (without LF); null when it is not a ledger line. Verifies nothing. */
 export function seqOf(line: Buffer): number | null {
   const found = SEQ.exec(line.toString('latin1', Math.max(0, line.length - SEQ_BYTES)))?.[1]
@@ -14,16 +26,15 @@ export function seqOf(line: Buffer): number | null {
 }
 
 /**
- * Returns the offset of the first complete line for which `isReached` is true, given that it is true for all later lines; the file size when there
- * is none. Binary search, one line per step.
+ * Returns the offset of the first complete line in the span for which `isReached` is true, given that it is true for all later lines; the end of the
+ * span when there is none. Binary search, one line per step.
  */
-export async function firstLine(file: FileHandle, isReached: (line: Buffer) => boolean): Promise<number> {
-  const { size } = await file.stat()
-  let [low, high, found] = [0, size, size]
+export async function firstLine(source: ReadAt, span: Span, isReached: (line: Buffer) => boolean): Promise<number> {
+  let [low, high, found] = [span.from, span.to, span.to]
   while (low < high) {
     const middle = Math.floor((low + high) / 2)
-    const start = middle === low ? low : await nextStart(file, middle)
-    const line = start >= high ? null : await lineAt(file, start)
+    const start = middle === low ? low : await nextStart(source, middle, high)
+    const line = start >= high ? null : await lineAt(source, start)
     if (line === null) {
       high = middle
     } else if (isReached(line)) {
@@ -36,34 +47,43 @@ export async function firstLine(file: FileHandle, isReached: (line: Buffer) => b
   return found
 }
 
-/** Returns the offset of record `seq`, or of the first one after it; the file size when there is none. */
-export function offsetOf(file: FileHandle, seq: number): Promise<number> {
-  return firstLine(file, (line) => (seqOf(line) ?? -1) >= seq)
-}
-
 /** Returns the line at `start` without its LF; null when it has none. */
-export async function lineAt(file: FileHandle, start: number): Promise<Buffer | null> {
+export async function lineAt(source: ReadAt, start: number): Promise<Buffer | null> {
   for (let span = LINE_BYTES; ; span *= 4) {
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(span), 0, span, start)
-    const end = buffer.subarray(0, bytesRead).indexOf(LF)
+    const buffer = Buffer.allocUnsafe(span)
+    const count = await source.read(buffer, start)
+    const end = buffer.subarray(0, count).indexOf(LF)
     if (end !== -1) return buffer.subarray(0, end)
-    if (bytesRead < span) return null
+    if (count < span) return null
   }
 }
 
-/** Returns the line of record `seq`; null when it does not exist. */
-export async function lineOfSeq(file: FileHandle, seq: number): Promise<Buffer | null> {
-  const line = await lineAt(file, await offsetOf(file, seq))
-  return line !== null && seqOf(line) === seq ? line : null
-}
-
-/** Returns the first offset at or after `from` at which a line begins. */
-async function nextStart(file: FileHandle, from: number): Promise<number> {
+/** Returns the first offset at or after `from` at which a line begins, or `end` when none begins before it. */
+async function nextStart(source: ReadAt, from: number, end: number): Promise<number> {
   const block = Buffer.allocUnsafe(LINE_BYTES)
-  for (let at = from - 1; ; at += LINE_BYTES) {
-    const { bytesRead } = await file.read(block, 0, LINE_BYTES, at)
-    const end = block.subarray(0, bytesRead).indexOf(LF)
-    if (end !== -1) return at + end + 1
-    if (bytesRead < LINE_BYTES) return at + bytesRead
+  for (let at = from - 1; at < end; at += LINE_BYTES) {
+    const count = await source.read(block.subarray(0, Math.min(LINE_BYTES, end - at)), at)
+    const lf = block.subarray(0, count).indexOf(LF)
+    if (lf !== -1) return at + lf + 1
+    if (count === 0) return end
   }
+  return end
+}
+
+/** Read size when searching the last lines. */
+const BLOCK_BYTES = 64 * 1024
+
+/** Returns the offset of the last `count` complete lines of the span; with 0 the end of the last one. */
+export async function startOfLast(source: ReadAt, count: number, { from, to }: Span): Promise<number> {
+  const block = Buffer.alloc(BLOCK_BYTES)
+  // Skips the LF of the last line and `count` more; the line starts after the one before.
+  for (let missing = count + 1, end = to; end > from; ) {
+    const start = Math.max(from, end - BLOCK_BYTES)
+    const bytes = await source.read(block.subarray(0, end - start), start)
+    for (let at = bytes - 1; at >= 0; at--) {
+      if (block[at] === LF && --missing === 0) return start + at + 1
+    }
+    end = start
+  }
+  return from
 }

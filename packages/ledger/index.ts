@@ -4,7 +4,8 @@ export { type EvidenceQuery, type Gathered, gatherEvidence, type NotGathered } f
 export { type EvidenceHead, readEvidenceHead, sealEvidence } from './evidence/object.ts'
 export { type EvidenceFinding, type EvidenceTrust, verifyEvidence } from './evidence/verify.ts'
 export { holdsOf, settledOf } from './holds.ts'
-export { type LedgerMoment, ledgerPage, newestFirst } from './page.ts'
+export type { LedgerMoment } from './moment.ts'
+export { ledgerPage, newestFirst } from './page.ts'
 export {
   anchorRecord,
   isLogAnchor,
@@ -48,12 +49,22 @@ export {
   signSeal,
   signSegmentReceipt,
 } from './segment/statement.ts'
+export { scanPresent } from './sequence/scan.ts'
+export {
+  type LedgerSegment,
+  loadSegments,
+  SegmentListError,
+  segmentPath,
+  segmentsPath,
+} from './sequence/segment-list.ts'
+export { readSegmentLine, type SegmentLine, type SegmentRecord } from './sequence/segment-record.ts'
+export { ArchivedError, type LedgerPart, LedgerSequence } from './sequence/sequence.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
 export type { Ledger, Ledgers, Rec, RecKind, RecordWaiter, RecValue } from './types.ts'
 export { hmacKeyOf, readKeys, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
 export { EXIT_CODES, type Finding, VerifyUsageError } from './verify-pass.ts'
 export { type HeadStore, headFile, headPath } from './writer/head-file.ts'
 export { FileLedger, type LedgerMeter, LedgerUnavailableError } from './writer/ledger.ts'
-export { LedgerDamagedError, type OpenLedgerOptions, openLedger } from './writer/open.ts'
+export { LedgerDamagedError, type OpenLedgerOptions, openLedger, type SealingOptions } from './writer/open.ts'
 export { type Repaired, repairLedger } from './writer/repair.ts'
 export { openServiceLedger } from './writer/service.ts'

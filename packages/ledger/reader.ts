@@ -1,6 +1,5 @@
-import { type FileHandle, open } from 'node:fs/promises'
-import { lineOfSeq, offsetOf } from './find.ts'
-import { type ReadAt, scanBuffer, scanLines } from './lines.ts'
+import { scanBuffer, scanLines } from './lines.ts'
+import { LedgerSequence } from './sequence/sequence.ts'
 import { readLine, type TailLine } from './tail.ts'
 
 /** Limits of one read. */
@@ -13,22 +12,19 @@ export interface ReadLimits {
 }
 
 /**
- * Reads the records of a ledger in order while another part of the process writes it, each time those after the taken ones. The file is opened once:
- * a writer never replaces it. Lines are not verified.
+ * Reads the records of a ledger in order while another part of the process writes it, each time those after the taken ones. Lines are not verified.
  */
 export class LedgerReader {
   readonly #path: string
-  readonly #file: FileHandle
-  readonly #source: ReadAt
+  readonly #sequence: LedgerSequence
   /** Allocated on demand. */
   #buffer: Buffer | null = null
   /** Offset after the last taken record. */
   #position: number
 
-  private constructor(path: string, file: FileHandle, position: number) {
+  private constructor(path: string, sequence: LedgerSequence, position: number) {
     this.#path = path
-    this.#file = file
-    this.#source = { read: async (target, at) => (await file.read(target, 0, target.length, at)).bytesRead }
+    this.#sequence = sequence
     this.#position = position
   }
 
@@ -40,16 +36,16 @@ export class LedgerReader {
     path: string,
     after: { readonly seq: number; readonly hash: string } | null,
   ): Promise<LedgerReader> {
-    const file = await open(path, 'r')
+    const sequence = await LedgerSequence.open(path)
     try {
-      if (after === null) return new LedgerReader(path, file, 0)
-      const line = await lineOfSeq(file, after.seq)
-      if (line === null || readLine(line.toString(), path, 0).hash !== after.hash) {
+      if (after === null) return new LedgerReader(path, sequence, 0)
+      const found = await sequence.lineOf(after.seq)
+      if (found === null || readLine(found.line.toString(), path, found.position).hash !== after.hash) {
         throw new Error(`${path} does not hold record ${after.seq} with hash ${after.hash}`)
       }
-      return new LedgerReader(path, file, (await offsetOf(file, after.seq)) + line.length + 1)
+      return new LedgerReader(path, sequence, found.position + found.line.length + 1)
     } catch (error) {
-      await file.close()
+      await sequence.close()
       throw error
     }
   }
@@ -58,7 +54,7 @@ export class LedgerReader {
   async next({ upTo, count, bytes }: ReadLimits): Promise<readonly ReadLine[]> {
     const lines: ReadLine[] = []
     this.#buffer ??= scanBuffer()
-    const rest = await scanLines(this.#source, {
+    const rest = await scanLines(this.#sequence, {
       from: this.#position,
       buffer: this.#buffer,
       onLine: (buffer, start, end, offset) => {
@@ -79,7 +75,7 @@ export class LedgerReader {
   }
 
   close(): Promise<void> {
-    return this.#file.close()
+    return this.#sequence.close()
   }
 }
 

@@ -1,13 +1,11 @@
 import { unwatchFile, watchFile } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
 import { type Clock, isObject } from '@plat/core'
-import { scanLines } from './lines.ts'
+import { startOfLast } from './find.ts'
+import { scanPresent } from './sequence/scan.ts'
+import { LedgerSequence } from './sequence/sequence.ts'
 
 /** Poll interval of a followed ledger, in milliseconds. */
 const LOOK_EVERY_MS = 250
-/** Read size when searching the last lines. */
-const BLOCK_BYTES = 64 * 1024
-const LF = 0x0a
 
 /** A line for display, not verified. */
 export interface TailLine {
@@ -29,30 +27,27 @@ export interface TailOptions {
 
 /** Yields complete lines of a ledger, which may be in use. Throws on a malformed line. */
 export async function* tailLedger(path: string, options: TailOptions = {}): AsyncGenerator<TailLine> {
-  const file = await open(path, 'r')
+  const sequence = await LedgerSequence.open(path)
   try {
-    let position = options.last === undefined ? 0 : await startOfLast(file, options.last)
+    let position = await startOf(sequence, options)
     for (;;) {
       const batch: TailLine[] = []
-      const rest = await scanLines(
-        { read: async (target, at) => (await file.read(target, 0, target.length, at)).bytesRead },
-        {
-          from: position,
-          onLine(buffer, start, end, offset) {
-            batch.push(readLine(buffer.toString('utf8', start, end), path, offset))
-            position = offset + end - start + 1
-            return batch.length < BATCH_LINES
-          },
+      const rest = await scanPresent(sequence, {
+        from: position,
+        onLine(buffer, start, end, offset) {
+          batch.push(readLine(buffer.toString('utf8', start, end), path, offset))
+          position = offset + end - start + 1
+          return batch.length < BATCH_LINES
         },
-      )
+      })
       if (rest.tooLong) throw new Error(`${path}: byte ${rest.offset} begins no record; the line is too long`)
-      for (const line of batch) if (line.seq >= (options.from ?? 0)) yield line
+      yield* batch
       if (rest.stopped) continue
       if (options.follow === undefined || options.follow.signal.aborted) return
       await lookAgain(path, options.follow)
     }
   } finally {
-    await file.close()
+    await sequence.close()
   }
 }
 
@@ -73,20 +68,10 @@ export function readLine(text: string, path: string, offset: number): TailLine {
   return { seq: value.seq, hash: value.hash, rec: value.rec, text }
 }
 
-/** Returns the offset of the last `count` complete lines before `before`; with 0 the end of the last one. */
-export async function startOfLast(file: FileHandle, count: number, before?: number): Promise<number> {
-  const block = Buffer.alloc(BLOCK_BYTES)
-  let end = before ?? (await file.stat()).size
-  // Skips the LF of the last line and `count` more; the line starts after the one before.
-  for (let missing = count + 1; end > 0; ) {
-    const start = Math.max(0, end - BLOCK_BYTES)
-    const { bytesRead } = await file.read(block, 0, end - start, start)
-    for (let at = bytesRead - 1; at >= 0; at--) {
-      if (block[at] === LF && --missing === 0) return start + at + 1
-    }
-    end = start
-  }
-  return 0
+/** Returns the position of the first line to yield. */
+async function startOf(sequence: LedgerSequence, { from = 0, last }: TailOptions): Promise<number> {
+  const first = await sequence.startOf(from)
+  return last === undefined ? first : await startOfLast(sequence, last, { from: first, to: await sequence.size() })
 }
 
 /** Resolves at the next poll, or when the signal aborts. */

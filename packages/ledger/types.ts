@@ -18,6 +18,7 @@ export type RecKind =
   | 'config'
   | 'anchor'
   | 'alert'
+  | 'segment'
 
 export type RecValue =
   | string

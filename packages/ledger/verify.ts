@@ -1,12 +1,14 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { open, readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { isObject, reasonOf } from '@plat/core'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
 import { type Followed, followChain } from './chain.ts'
 import { type Head, type RawLine, readRawLine } from './format.ts'
-import { scanLines } from './lines.ts'
+import { type ReadAt, scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
+import { SegmentListError } from './sequence/segment-list.ts'
+import { ArchivedError, LedgerSequence } from './sequence/sequence.ts'
 import type { Claim } from './verify/claim-table.ts'
 import { type Finding, Pass, parsed, VerifyUsageError } from './verify-pass.ts'
 import { NOTHING_BESIDE, readBeside } from './writer/beside.ts'
@@ -35,9 +37,9 @@ export interface VerifyOptions {
 const MARKS = ['checkpoint', 'anchor'].map((kind) => Buffer.from(`"kind":"${kind}"`))
 
 /**
- * Verifies a ledger: one file, or rotated files in order, each beginning with the last line of the previous one. The first pass collects
- * checkpoints, the second verifies the chain over raw bytes and compares each checkpoint. Never throws because of ledger content; throws
- * VerifyUsageError when a file cannot be read.
+ * Verifies a ledger: its sealed segments and its active file, or the given files in order, each of which continues the previous one or begins with
+ * its last line. The first pass collects checkpoints, the second verifies the chain over raw bytes and compares each checkpoint. Never throws because
+ * of ledger content; throws VerifyUsageError when a file cannot be read.
  */
 export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
   const paths = typeof path === 'string' ? [path] : path
@@ -46,75 +48,88 @@ export async function verifyLedger(path: string | readonly string[], options: Ve
   const given = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
   const claims = [...given, ...beside.claims(trust)]
   const logKeys = options.logKey === undefined ? null : await readKeys(options.logKey)
-  const progress = await progressOver(paths, options)
   const pass = new Pass({ trust, logKeys, claims, strict: options.strict === true, mayGrow: beside.key !== null })
-  for (const one of paths) await collect(one, pass)
-  for (const one of paths) {
-    const followed = await follow(one, pass, progress)
-    if (followed.damage !== null) return pass.damaged(one, followed.damage)
-    const last = one === paths.at(-1)
-    if (followed.tail.length > 0 && !followed.tailComplete) return pass.torn(one, followed, last)
+  await using opened = new AsyncDisposableStack()
+  try {
+    const files = await filesOf(paths, opened)
+    const progress = await progressOver(files, options)
+    for (const { source } of files) await collect(source, pass)
+    for (const file of files) {
+      const followed = await follow(file, pass, progress)
+      if (followed.damage !== null) return pass.damaged(file.path, followed.damage)
+      const last = file === files.at(-1)
+      if (followed.tail.length > 0 && !followed.tailComplete) return pass.torn(file.path, followed, last)
+    }
+    return pass.finish()
+  } catch (error) {
+    const isUsage = error instanceof ArchivedError || error instanceof SegmentListError
+    throw isUsage ? new VerifyUsageError(error.message) : error
   }
-  return pass.finish()
+}
+
+/** One file under verification. */
+interface LedgerFile {
+  readonly path: string
+  /** It is the first file of a given path, and not a part of the same ledger as the one before. */
+  readonly isGiven: boolean
+  readonly source: ReadAt
+  size(): Promise<number>
+}
+
+/** Returns the files of one ledger, or those of all given ones in order. */
+async function filesOf(paths: readonly string[], opened: AsyncDisposableStack): Promise<readonly LedgerFile[]> {
+  const files: LedgerFile[] = []
+  for (const path of paths) {
+    const sequence = opened.use(
+      await LedgerSequence.open(path).catch((error) => {
+        if (error instanceof SegmentListError) throw error
+        throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
+      }),
+    )
+    for (const part of sequence.parts) {
+      const size = async () => part.segment?.bytes ?? (await sequence.size()) - part.offset
+      files.push({ path: part.path, isGiven: part.offset === 0, source: sequence.sourceOf(part), size })
+    }
+  }
+  return files
 }
 
 /** First pass: finds records of checkpoints and anchors by their mark, regardless of other damage. */
-async function collect(path: string, pass: Pass): Promise<void> {
-  await withFile(path, (read) =>
-    scanLines(
-      { read },
-      {
-        onLine(buffer, start, end) {
-          const line = buffer.subarray(start, end)
-          if (!MARKS.some((mark) => line.includes(mark))) return true
-          const value = parsed(line)
-          if (isObject(value) && isObject(value.rec) && typeof value.seq === 'number')
-            pass.collect(value.seq, value.rec)
-          return true
-        },
-      },
-    ),
-  )
-}
-
-/** Second pass over one file. The first line of a rotated file repeats the last one of the previous file and is not counted. */
-async function follow(path: string, pass: Pass, onProgress: (bytes: number) => void): Promise<Followed> {
-  return await withFile(path, async (read) => {
-    const head = pass.chain.head
-    const from = head === null ? 0 : await skipRepeated(path, read, head)
-    const onRecord = (buffer: Buffer, start: number, line: RawLine) => pass.see(buffer, start, line)
-    return await followChain({ source: { read }, chain: pass.chain, from, onRecord, onProgress })
-  })
-}
-
-async function skipRepeated(path: string, read: Read, head: Head): Promise<number> {
-  let length = 0
-  await scanLines(
-    { read },
-    {
-      onLine(buffer, start, end) {
-        const line = readRawLine(buffer, start, end)
-        if (typeof line !== 'string' && line.hash === head.hash) length = end - start + 1
-        return false
-      },
+async function collect(source: ReadAt, pass: Pass): Promise<void> {
+  await scanLines(source, {
+    onLine(buffer, start, end) {
+      const line = buffer.subarray(start, end)
+      if (!MARKS.some((mark) => line.includes(mark))) return true
+      const value = parsed(line)
+      if (isObject(value) && isObject(value.rec) && typeof value.seq === 'number') pass.collect(value.seq, value.rec)
+      return true
     },
-  )
-  if (length === 0)
-    throw new VerifyUsageError(`${path} does not begin with the last record of the file before it (record ${head.seq})`)
-  return length
+  })
 }
 
-type Read = (target: Uint8Array, position: number) => Promise<number>
+/** Second pass over one file. A first line that repeats the last one of the previous file is not counted. */
+async function follow(file: LedgerFile, pass: Pass, onProgress: (bytes: number) => void): Promise<Followed> {
+  const { source } = file
+  const head = pass.chain.head
+  const from = head === null || !file.isGiven ? 0 : await repeatedBytes(file, head)
+  const onRecord = (buffer: Buffer, start: number, line: RawLine) => pass.see(buffer, start, line)
+  return await followChain({ source, chain: pass.chain, from, onRecord, onProgress })
+}
 
-async function withFile<T>(path: string, work: (read: Read) => Promise<T>): Promise<T> {
-  const file = await open(path, 'r').catch((error) => {
-    throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
+/** Returns the length of the first line when it repeats record `head`, and 0 when it follows it. */
+async function repeatedBytes({ path, source }: LedgerFile, head: Head): Promise<number> {
+  let length: number | null = null
+  await scanLines(source, {
+    onLine(buffer, start, end) {
+      const line = readRawLine(buffer, start, end)
+      if (typeof line === 'string') return false
+      if (line.hash === head.hash) length = end - start + 1
+      else if (line.prev === head.hash) length = 0
+      return false
+    },
   })
-  try {
-    return await work(async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead)
-  } finally {
-    await file.close()
-  }
+  if (length === null) throw new VerifyUsageError(`${path} does not continue the file before it (record ${head.seq})`)
+  return length
 }
 
 /** Returns the key of HMAC checkpoints from the text of a secret. */
@@ -165,11 +180,11 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error)
 }
 
-async function progressOver(paths: readonly string[], options: VerifyOptions): Promise<(bytes: number) => void> {
+async function progressOver(files: readonly LedgerFile[], options: VerifyOptions): Promise<(bytes: number) => void> {
   const { onProgress } = options
   if (onProgress === undefined) return () => {}
   let total = 0
-  for (const path of paths) total += (await stat(path).catch(() => ({ size: 0 }))).size
+  for (const { size } of files) total += await size()
   let before = 0
   let last = 0
   return (bytes) => {

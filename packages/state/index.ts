@@ -1,8 +1,17 @@
-export { type AppendHandle, type Files, filesOver, isMissing, readAll, systemFiles } from './file/files.ts'
+export {
+  type AppendHandle,
+  type Files,
+  filesOver,
+  isMissing,
+  type ReadHandle,
+  readAll,
+  systemFiles,
+} from './file/files.ts'
 export { OwnedFile, type SystemCalls } from './file/owned-file.ts'
 export { type FileJournalOptions, JournalError, openFileJournal } from './file-journal.ts'
 export { followJournal } from './follow-journal.ts'
 export {
+  type AppendTarget,
   type Committed,
   FIRST_RECOVERY_MS,
   GroupCommit,

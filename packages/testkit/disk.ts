@@ -1,4 +1,5 @@
-import type { AppendHandle, Files } from '@plat/state'
+import { dirname } from 'node:path'
+import type { AppendHandle, Files, ReadHandle } from '@plat/state'
 
 /** One thing that happened to the disk. */
 export type DiskEvent =
@@ -6,6 +7,8 @@ export type DiskEvent =
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'truncate'; readonly path: string; readonly size: number }
   | { readonly op: 'replace'; readonly path: string; readonly bytes: Buffer }
+  | { readonly op: 'rename'; readonly path: string; readonly to: string }
+  | { readonly op: 'remove'; readonly path: string }
 
 /** A fault at the n-th operation (counted from 0). */
 export interface DiskFault {
@@ -97,6 +100,37 @@ export class MemoryDisk implements Files {
 
   exists(path: string): boolean {
     return this.#files.has(path)
+  }
+
+  openRead(path: string): ReadHandle {
+    const stored = this.#files.get(path)
+    if (stored === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' })
+    return {
+      size: () => stored.cache.length,
+      read: (target, position) => stored.cache.copy(target, 0, position, position + target.length),
+      close: () => {},
+    }
+  }
+
+  list(folder: string): readonly string[] {
+    return [...this.#files.keys()]
+      .filter((path) => dirname(path) === folder)
+      .map((path) => path.slice(folder.length + 1))
+  }
+
+  rename(from: string, to: string): void {
+    this.#step(from)
+    const stored = this.#files.get(from)
+    if (stored === undefined) throw Object.assign(new Error(`ENOENT: ${from}`), { code: 'ENOENT' })
+    this.#files.delete(from)
+    this.#files.set(to, stored)
+    this.events.push({ op: 'rename', path: from, to })
+  }
+
+  remove(path: string): void {
+    this.#step(path)
+    this.#files.delete(path)
+    this.events.push({ op: 'remove', path })
   }
 
   #write(path: string, stored: Stored, bytes: Uint8Array): number {

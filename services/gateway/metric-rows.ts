@@ -498,6 +498,20 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+    name: 'plat_gateway_audit_segments',
+    type: 'gauge',
+    labels: {},
+    help: 'Sealed segments of the ledger, those that left included',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_sealing_failures_total',
+    type: 'counter',
+    labels: {},
+    help: 'Failed attempts to seal a segment of the ledger or to list it',
+  },
+  {
+    ...audit,
     name: 'plat_gateway_audit_errors_total',
     type: 'counter',
     labels: {},

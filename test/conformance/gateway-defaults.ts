@@ -89,6 +89,8 @@ export const gatewayDefaults: Defaults = {
   auditFailurePolicy: 'open',
   auditCheckpointIntervalSeconds: 60,
   auditCheckpointEvery: 1000,
+  auditSegmentBytes: 268_435_456,
+  auditSegmentSeconds: 0,
   'transparencyLog.api': 'v1',
   'transparencyLog.intervalSeconds': 0,
   'transparencyLog.timeoutSeconds': 30,

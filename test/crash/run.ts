@@ -42,7 +42,12 @@ async function simulate(longest: number): Promise<void> {
   if (longest === 0) return
   const dir = mkdtempSync(path.join(tmpdir(), 'plat-crash-'))
   const lengths = Array.from({ length: longest }, (_, index) => index + 1)
-  for (const [name, matrix] of Object.entries({ journal: journalFaults, ledger: ledgerFaults })) {
+  const sealedFaults: typeof ledgerFaults = (matrix) => ledgerFaults({ ...matrix, segmentBytes: 600 })
+  for (const [name, matrix] of Object.entries({
+    journal: journalFaults,
+    ledger: ledgerFaults,
+    segments: sealedFaults,
+  })) {
     const { runs, acknowledged } = await matrix({ path: path.join(dir, `${name}.jsonl`), lengths, rounds: 4 })
     console.log(`${name}: ${acknowledged} acknowledged, 0 lost, 0 foreign descriptors, ${runs} runs with faults`)
   }

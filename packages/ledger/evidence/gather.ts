@@ -1,14 +1,13 @@
-import { type FileHandle, open } from 'node:fs/promises'
 import type { JsonObject } from '@plat/core'
-import { firstLine, lineOfSeq } from '../find.ts'
 import { readRawLine } from '../format.ts'
 import { scanLines } from '../lines.ts'
-import { isPast, isReached, jsonOf, type LedgerMoment } from '../page.ts'
+import { isPast, jsonOf, type LedgerMoment } from '../moment.ts'
 import { isLogAnchor } from '../proof/anchor.ts'
 import { inclusionPath, rootOfPath } from '../proof/inclusion.ts'
 import { treePath } from '../proof/stored-checkpoint.ts'
 import { leafHash } from '../proof/tree.ts'
 import { TreeFile } from '../proof/tree-file.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
 import type { RunProof } from './object.ts'
 
 /** Selects the records of an evidence object. */
@@ -51,69 +50,60 @@ const ANCHOR_MARK = Buffer.from('"kind":"anchor"')
 
 /** Gathers records of a ledger in use, with the files beside it. Throws when they do not match the ledger. */
 export async function gatherEvidence(path: string, query: EvidenceQuery): Promise<Gathered | NotGathered> {
-  const file = await open(path, 'r')
-  try {
-    const found = await scan(file, query)
-    if (!('wanted' in found)) return found
-    const { anchor } = found
-    const last = found.wanted.at(-1)?.seq ?? 0
-    const covers = anchor !== null && typeof anchor.size === 'number' && last < anchor.size
-    const anchored = covers ? await recordAt(file, Number(anchor.checkpoint)) : null
-    const checkpoint = anchored ?? query.checkpoint
-    const proofs = prove(path, found.wanted, checkpoint)
-    const bytes = found.bytes + JSON.stringify(proofs).length
-    if (bytes > query.maxBytes) return { why: 'too much', seq: last }
-    const { from, to } = found
-    return { from, to, lines: found.wanted.map(({ line }) => line), proofs, checkpoint, anchor: anchored && anchor }
-  } finally {
-    await file.close()
-  }
+  await using sequence = await LedgerSequence.open(path)
+  const found = await scan(sequence, query)
+  if (!('wanted' in found)) return found
+  const { anchor } = found
+  const last = found.wanted.at(-1)?.seq ?? 0
+  const covers = anchor !== null && typeof anchor.size === 'number' && last < anchor.size
+  const anchored = covers ? await recordAt(sequence, Number(anchor.checkpoint)) : null
+  const checkpoint = anchored ?? query.checkpoint
+  const proofs = prove(path, found.wanted, checkpoint)
+  const bytes = found.bytes + JSON.stringify(proofs).length
+  if (bytes > query.maxBytes) return { why: 'too much', seq: last }
+  const { from, to } = found
+  return { from, to, lines: found.wanted.map(({ line }) => line), proofs, checkpoint, anchor: anchored && anchor }
 }
 
 /** One pass: the range first, and the records after it up to the checkpoint for an anchor only. */
 async function scan(
-  file: FileHandle,
+  sequence: LedgerSequence,
   { from, to, wants, checkpoint, maxBytes }: EvidenceQuery,
 ): Promise<Scanned | NotGathered> {
   const wanted: Wanted[] = []
   const upTo = Number(checkpoint.upTo)
-  const read = async (target: Uint8Array, position: number) =>
-    (await file.read(target, 0, target.length, position)).bytesRead
   let [bytes, first, last] = [0, -1, -1]
   let isIn = true
   let tooMuch = false
   const anchors: JsonObject[] = []
-  await scanLines(
-    { read },
-    {
-      from: await firstLine(file, (line) => isReached(line, from)),
-      onLine(buffer, start, end) {
-        const text = buffer.subarray(start, end)
-        const isAnchor = text.includes(ANCHOR_MARK)
-        if (!isIn && !isAnchor) return true
-        const line = jsonOf(text)
-        if (line === null) throw new Error('the ledger has a line that is not a record; look with: plat audit verify')
-        if (isAnchor && isLogAnchor(line.rec)) anchors.push(line.rec)
-        isIn &&= line.seq <= upTo && (to === null || !isPast(line, to))
-        if (!isIn) return true
-        if (first === -1) first = line.seq
-        last = line.seq
-        if (!wants(line.rec)) return true
-        wanted.push({ seq: line.seq, line: Buffer.from(text) })
-        bytes += text.length + 1
-        tooMuch = bytes > maxBytes
-        return !tooMuch
-      },
+  await scanLines(sequence, {
+    from: await sequence.startOf(from),
+    onLine(buffer, start, end) {
+      const text = buffer.subarray(start, end)
+      const isAnchor = text.includes(ANCHOR_MARK)
+      if (!isIn && !isAnchor) return true
+      const line = jsonOf(text)
+      if (line === null) throw new Error('the ledger has a line that is not a record; look with: plat audit verify')
+      if (isAnchor && isLogAnchor(line.rec)) anchors.push(line.rec)
+      isIn &&= line.seq <= upTo && (to === null || !isPast(line, to))
+      if (!isIn) return true
+      if (first === -1) first = line.seq
+      last = line.seq
+      if (!wants(line.rec)) return true
+      wanted.push({ seq: line.seq, line: Buffer.from(text) })
+      bytes += text.length + 1
+      tooMuch = bytes > maxBytes
+      return !tooMuch
     },
-  )
+  })
   if (tooMuch) return { why: 'too much', seq: last } as const
   if (wanted.length === 0) return { why: 'none' } as const
   return { wanted, bytes, from: first, to: last, anchor: anchors.at(-1) ?? null }
 }
 
-async function recordAt(file: FileHandle, seq: number): Promise<JsonObject | null> {
-  const line = await lineOfSeq(file, seq)
-  return line === null ? null : (jsonOf(line)?.rec ?? null)
+async function recordAt(sequence: LedgerSequence, seq: number): Promise<JsonObject | null> {
+  const found = await sequence.lineOf(seq)
+  return found === null ? null : (jsonOf(found.line)?.rec ?? null)
 }
 
 /** A line proves all directly preceding ones, since it contains the hash of its predecessor: one path per unbroken run is enough. */

@@ -1,8 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { offsetOf, seqOf } from '../find.ts'
+import { readerOf, seqOf, startOfLast } from '../find.ts'
 import type { Head } from '../format.ts'
 import { scanBuffer, scanLines } from '../lines.ts'
-import { startOfLast } from '../tail.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
 import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './stored-checkpoint.ts'
 import { leafHash } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
@@ -13,7 +13,7 @@ const HASH_START = 9
 const HASH_END = HASH_START + 64
 
 interface GrowerFiles {
-  readonly ledger: FileHandle
+  readonly ledger: LedgerSequence
   readonly checkpoints: FileHandle
   readonly tree: TreeFile
 }
@@ -23,7 +23,7 @@ interface GrowerFiles {
  * zero when the files beside the ledger do not match it.
  */
 export class TreeGrower {
-  readonly #ledger: FileHandle
+  readonly #ledger: LedgerSequence
   readonly #checkpoints: FileHandle
   readonly #tree: TreeFile
   readonly #buffer = scanBuffer()
@@ -43,15 +43,16 @@ export class TreeGrower {
   static async open(ledgerPath: string): Promise<TreeGrower> {
     const last = await lastCheckpoint(ledgerPath)
     await using opened = new AsyncDisposableStack()
-    const ledger = opened.use(await open(ledgerPath, 'r'))
+    const ledger = opened.use(await LedgerSequence.open(ledgerPath))
     const checkpoints = opened.use(await open(checkpointsPath(ledgerPath), 'a+', FILE_MODE))
     // A crash may leave half of a line; the ledger has the whole one.
-    await checkpoints.truncate(await startOfLast(checkpoints, 0))
+    const written = { from: 0, to: (await checkpoints.stat()).size }
+    await checkpoints.truncate(await startOfLast(readerOf(checkpoints), 0, written))
     const tree = new TreeFile(treePath(ledgerPath))
     opened.defer(() => tree.close())
     const { size, root } = last?.rec ?? {}
     const resumed = typeof size === 'number' && typeof root === 'string' ? tree.resume(size, root) : tree.resume(0, '')
-    const grower = new TreeGrower({ ledger, checkpoints, tree }, await offsetOf(ledger, resumed), last?.seq ?? -1)
+    const grower = new TreeGrower({ ledger, checkpoints, tree }, await ledger.startOf(resumed), last?.seq ?? -1)
     opened.move()
     return grower
   }
@@ -70,9 +71,7 @@ export class TreeGrower {
         found.push(Buffer.from(buffer.subarray(start, end + 1)))
       return true
     }
-    const read = async (target: Uint8Array, position: number) =>
-      (await this.#ledger.read(target, 0, target.length, position)).bytesRead
-    if (this.#tree.size <= to.seq) await scanLines({ read }, { from: this.#offset, buffer: this.#buffer, onLine })
+    if (this.#tree.size <= to.seq) await scanLines(this.#ledger, { from: this.#offset, buffer: this.#buffer, onLine })
     if (this.#tree.size !== to.seq + 1 || (head !== '' && head !== to.hash)) {
       throw new Error(`the ledger file no longer holds record ${to.seq} as it was written`)
     }

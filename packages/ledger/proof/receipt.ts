@@ -1,8 +1,7 @@
-import { open } from 'node:fs/promises'
 import { isObject, type JsonObject } from '@plat/core'
-import { lineOfSeq } from '../find.ts'
 import { readRawLine } from '../format.ts'
 import { scanLines } from '../lines.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
 import { readCheckpointRecord } from './checkpoint.ts'
 import { inclusionPath, placesOfPath, type ReadNode, rootOfPath } from './inclusion.ts'
 import { isCheckpointLine, lastCheckpoint, treePath } from './stored-checkpoint.ts'
@@ -27,24 +26,20 @@ export type NoReceipt = 'no record' | 'no checkpoint'
 /** Returns the receipt of record `seq` from the files beside a ledger in use. Throws when they do not match the ledger. */
 export async function receiptBeside(ledgerPath: string, seq: number): Promise<Receipt | NoReceipt> {
   const checkpoint = (await lastCheckpoint(ledgerPath))?.rec ?? null
-  const ledger = await open(ledgerPath, 'r')
+  await using sequence = await LedgerSequence.open(ledgerPath)
+  const line = (await sequence.lineOf(seq))?.line ?? null
+  if (line === null) return 'no record'
+  if (checkpoint === null || seq >= sizeOf(checkpoint)) return 'no checkpoint'
+  const tree = new TreeFile(treePath(ledgerPath), 'readOnly')
   try {
-    const line = await lineOfSeq(ledger, seq)
-    if (line === null) return 'no record'
-    if (checkpoint === null || seq >= sizeOf(checkpoint)) return 'no checkpoint'
-    const tree = new TreeFile(treePath(ledgerPath), 'readOnly')
-    try {
-      return receiptOf(seq, line, checkpoint, tree.node)
-    } finally {
-      tree.close()
-    }
+    return receiptOf(seq, line, checkpoint, tree.node)
   } finally {
-    await ledger.close()
+    tree.close()
   }
 }
 
 /**
- * Returns the receipt of record `seq` from the ledger file alone, which is read twice: first for its last checkpoint, then for the hashes. Throws
+ * Returns the receipt of record `seq` from the files of the ledger alone, which are read twice: first for its last checkpoint, then for the hashes. Throws
  * when the ledger contradicts the checkpoint.
  */
 export async function receiptFromLedger(ledgerPath: string, seq: number): Promise<Receipt | NoReceipt> {
@@ -81,14 +76,8 @@ async function lastCheckpointIn(ledgerPath: string): Promise<{ records: number; 
 }
 
 async function scanFile(path: string, onLine: (line: Buffer) => boolean): Promise<void> {
-  const file = await open(path, 'r')
-  try {
-    const read = async (target: Uint8Array, position: number) =>
-      (await file.read(target, 0, target.length, position)).bytesRead
-    await scanLines({ read }, { onLine: (buffer, start, end) => onLine(buffer.subarray(start, end)) })
-  } finally {
-    await file.close()
-  }
+  await using sequence = await LedgerSequence.open(path)
+  await scanLines(sequence, { onLine: (buffer, start, end) => onLine(buffer.subarray(start, end)) })
 }
 
 /** Verifies the receipt, so that a wrong one is never returned. */

@@ -1,7 +1,8 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { isMissing } from '@plat/state'
-import { lineOfSeq } from '../find.ts'
-import { tailLedger } from '../tail.ts'
+import { lineAt, readerOf, startOfLast } from '../find.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
+import { readLine } from '../tail.ts'
 
 /** File of checkpoint lines beside a ledger, to be copied to write-protected storage. */
 export function checkpointsPath(ledgerPath: string): string {
@@ -31,13 +32,13 @@ export class LedgerRolledBackError extends Error {}
 
 /** Returns the last checkpoint beside a ledger; null when there is none. */
 export async function lastCheckpoint(ledgerPath: string): Promise<StoredCheckpoint | null> {
-  try {
-    for await (const line of tailLedger(checkpointsPath(ledgerPath), { last: 1 })) return line
-    return null
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
-  }
+  const path = checkpointsPath(ledgerPath)
+  return await readIfThere(path, async (file) => {
+    const source = readerOf(file)
+    const start = await startOfLast(source, 1, { from: 0, to: (await file.stat()).size })
+    const line = await lineAt(source, start)
+    return line === null ? null : readLine(line.toString(), path, start)
+  })
 }
 
 /**
@@ -47,7 +48,7 @@ export async function lastCheckpoint(ledgerPath: string): Promise<StoredCheckpoi
 export async function refuseRolledBack(ledgerPath: string): Promise<void> {
   const last = await lastCheckpoint(ledgerPath)
   if (last === null) return
-  const held = await readIfThere(ledgerPath, (file) => lineOfSeq(file, last.seq))
+  const held = await lineIn(ledgerPath, last.seq)
   if (held?.toString() === last.text) return
   const why = held === null ? 'has no record' : 'has another record'
   const beside = checkpointsPath(ledgerPath)
@@ -55,6 +56,17 @@ export async function refuseRolledBack(ledgerPath: string): Promise<void> {
     `${ledgerPath} ${why} ${last.seq}, which was a checkpoint: it was replaced by an older or another file. ` +
       `Put the right one back; to go on with this one all the same, move ${beside} away and keep it as evidence`,
   )
+}
+
+/** Returns the line of a record; null when it or the ledger does not exist. */
+async function lineIn(ledgerPath: string, seq: number): Promise<Buffer | null> {
+  try {
+    await using sequence = await LedgerSequence.open(ledgerPath)
+    return (await sequence.lineOf(seq))?.line ?? null
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
 }
 
 /** After a repair that cut the ledger to `records`, sets the files about removed records aside. */

@@ -55,6 +55,11 @@ export class MerkleTree {
     return this.#size
   }
 
+  /** Returns a copy, from which another tree can continue. */
+  state(): TreeState {
+    return { size: this.#size, subtrees: [...this.#subtrees] }
+  }
+
   add(leaf: Buffer): void {
     let node = leaf
     this.#onNode?.(node)

@@ -1,7 +1,6 @@
-import { open } from 'node:fs/promises'
-import { lineOfSeq, offsetOf } from '../find.ts'
 import { readRawLine } from '../format.ts'
-import { type ReadAt, scanBuffer, scanLines } from '../lines.ts'
+import { scanBuffer, scanLines } from '../lines.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
 
 export interface LinesWanted {
   /** The first record. */
@@ -33,15 +32,12 @@ export class LineReader {
 
   /** Throws when the file does not contain the expected records from `from` on. */
   async read({ from, upTo, maxRecords, maxBytes }: LinesWanted): Promise<RawLines> {
-    await using file = await open(this.#path, 'r')
-    const source: ReadAt = {
-      read: async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead,
-    }
-    const start = await offsetOf(file, from)
+    await using sequence = await LedgerSequence.open(this.#path)
+    const start = await sequence.startOf(from)
     const limit = Math.min(maxRecords, upTo - from + 1)
     let [records, size, prev, head] = [0, 0, '', '']
     let wrong: string | null = null
-    await scanLines(source, {
+    await scanLines(sequence, {
       from: start,
       buffer: this.#buffer,
       onLine(buffer, begin, end) {
@@ -60,21 +56,19 @@ export class LineReader {
       },
     })
     if (wrong !== null) throw new Error(wrong)
-    if (records === 0 && start >= (await file.stat()).size) throw new Error(`the ledger file has no record ${from}`)
+    if (records === 0 && start >= (await sequence.size())) throw new Error(`the ledger file has no record ${from}`)
     const bytes = Buffer.allocUnsafeSlow(size)
-    for (let done = 0; done < size; ) {
-      const { bytesRead } = await file.read(bytes, done, size - done, start + done)
-      if (bytesRead === 0) throw new Error('the ledger file became shorter while it was read')
-      done += bytesRead
+    if ((await sequence.read(bytes, start)) < size) {
+      throw new Error('the ledger file became shorter while it was read')
     }
     return { bytes, records, prev, head }
   }
 
   /** Returns the hash of a record; null when it does not exist. */
   async hashOf(seq: number): Promise<string | null> {
-    await using file = await open(this.#path, 'r')
-    const line = await lineOfSeq(file, seq)
-    const read = line === null ? null : readRawLine(line, 0, line.length)
+    await using sequence = await LedgerSequence.open(this.#path)
+    const line = (await sequence.lineOf(seq))?.line
+    const read = line === undefined ? null : readRawLine(line, 0, line.length)
     return read === null || typeof read === 'string' ? null : read.hash
   }
 }

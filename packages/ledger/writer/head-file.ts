@@ -1,4 +1,4 @@
-import { open, readFile, rename } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { type Clock, isObject, reasonOf } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import { isMissing } from '@plat/state'
@@ -7,6 +7,7 @@ import type { Head } from '../format.ts'
 import { isPostQuantum } from '../proof/checkpoint.ts'
 import { LedgerRolledBackError } from '../proof/stored-checkpoint.ts'
 import { isJwsSigned, type Trust } from '../proof/trust.ts'
+import { replaceText } from '../sequence/files.ts'
 
 /** File of the last durable record beside a ledger, at most `HEAD_EVERY_MS` and one write older than a crash. */
 export function headPath(ledgerPath: string): string {
@@ -18,7 +19,6 @@ export const HEAD_EVERY_MS = 1000
 /** `typ` of the signed statement. */
 const JWS_TYPE = 'plat-ledger-head+jws'
 const HASH = /^[0-9a-f]{64}$/
-const FILE_MODE = 0o600
 
 /** The end of a ledger, stored outside it. */
 export interface StoredHead extends Head {
@@ -47,16 +47,7 @@ export function headFile(ledgerPath: string): HeadStore {
         if (isMissing(error)) return null
         throw error
       }),
-    async write(_ledgerId, text) {
-      const temporary = `${path}.tmp`
-      {
-        await using file = await open(temporary, 'w', FILE_MODE)
-        await file.writeFile(text)
-        await file.datasync()
-      }
-      // The folder is not synced: a power failure leaves the old or the new head, and both are valid.
-      await rename(temporary, path)
-    },
+    write: (_ledgerId, text) => replaceText(path, text),
   }
 }
 

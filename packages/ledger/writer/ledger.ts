@@ -2,18 +2,22 @@ import type { Clock } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import {
   type AppendHandle,
+  type AppendTarget,
   type Committed,
   FIRST_RECOVERY_MS,
   type Files,
   GroupCommit,
   LONGEST_RECOVERY_MS,
-  readAll,
   type Waiter,
 } from '@plat/state'
-import { type Head, lineRoom, MAX_LINE_BYTES, readRawLine, sealLine, ZERO_HASH } from '../format.ts'
+import { type Head, lineRoom, sealLine, ZERO_HASH } from '../format.ts'
 import type { Ledger, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 import type { HeadKeeper } from './head-file.ts'
+import { NextFile } from './sealing/next-file.ts'
+import type { OpenIntents } from './sealing/open-intents.ts'
+import { endsWith, sealFile } from './sealing/seal-file.ts'
+import type { FileStart, Sealer } from './sealing/sealer.ts'
 
 /** Metrics callbacks of a ledger. */
 export interface LedgerMeter {
@@ -38,24 +42,52 @@ export interface FileLedgerOptions {
   readonly files: Files
   readonly meter: LedgerMeter
   readonly handle: AppendHandle
-  /** Last record of the file; null for an empty file. */
+  /** Last record of the ledger; null for an empty one. */
   readonly head: Head | null
+  readonly start: FileStart
+  readonly intents: OpenIntents
+  /** Called with the number of the first record of a segment that was sealed. */
+  readonly onSealed?: (first: number) => void
   /** Releases the writer's lock. */
   readonly unlock: () => void
+}
+
+/** The active file. */
+interface ActiveFile {
+  readonly handle: AppendHandle
+  readonly commit: GroupCommit
+  readonly start: FileStart
+}
+
+/** The file after the one that is being sealed. */
+interface FollowingFile {
+  readonly target: NextFile
+  readonly commit: GroupCommit
+  readonly start: FileStart
 }
 
 /**
  * The single writer of a chain. `append` assigns the record its place in the chain at once and resolves when a group commit has made it durable.
  * After a failed write the handle is not used again: pending records are refused, the file is reopened, truncated to the acknowledged records and
  * checked, and a `gap` record states how many records are missing.
+ *
+ * When the active file is due, a `segment` record ends it, and later records wait for the next file, which exists once that record is durable and the
+ * file has its new name.
  */
 export class FileLedger implements Ledger {
   readonly #path: string
   readonly #options: FileLedgerOptions
   readonly #clock: Clock
   readonly #meter: LedgerMeter
-  #handle: AppendHandle
-  #commit: GroupCommit
+  readonly #intents: OpenIntents
+  #active: ActiveFile
+  /** Not null between the `segment` record's place in the chain and its file's new name. */
+  #following: FollowingFile | null = null
+  /** Start of the next file, while the `segment` record is durable and its file has no new name yet. */
+  #closing: FileStart | null = null
+  #sealer: Sealer | null = null
+  /** Changes with each failure: one that is reported for an abandoned commit is not another one. */
+  #attempt = 0
   /** Last record with a place in the chain. */
   #last: Head | null
   /** Last durable record. */
@@ -79,8 +111,9 @@ export class FileLedger implements Ledger {
     this.#stamp = { at: '', tenant: options.tenant, replica: options.replica }
     this.#last = options.head
     this.#durable = options.head
-    this.#handle = options.handle
-    this.#commit = this.#commitOn(options.handle)
+    this.#intents = options.intents
+    const { handle, start } = options
+    this.#active = { handle, commit: this.#commitOn(handle), start }
   }
 
   get health(): Ledger['health'] {
@@ -103,6 +136,12 @@ export class FileLedger implements Ledger {
     this.#keeper = keeper
   }
 
+  /** Seals the active file when it is due from now on; called once, before the first record. */
+  sealWith(sealer: Sealer): void {
+    this.#sealer = sealer
+    this.#beginSealer()
+  }
+
   append(rec: Rec): Promise<Head> {
     return new Promise((resolve, reject) => this.enter(rec, { durable: resolve, failed: reject }))
   }
@@ -115,8 +154,8 @@ export class FileLedger implements Ledger {
   }
 
   /** Commits pending records, including lingering outcomes. */
-  flush(): Promise<void> {
-    return this.#commit.flush()
+  async flush(): Promise<void> {
+    await Promise.all([this.#active.commit.flush(), this.#following?.commit.flush()])
   }
 
   /** Commits pending records, then closes. Later appends are refused. */
@@ -124,10 +163,25 @@ export class FileLedger implements Ledger {
     if (this.#closed) return
     this.#closed = true
     this.#cancelRecovery?.()
-    await this.#commit.flush()
+    this.#sealer?.close()
+    await this.flush()
     if (this.#durable !== null) await this.#keeper?.close()
-    this.#handle.close()
+    this.#active.handle.close()
     this.#options.unlock()
+  }
+
+  get #commit(): GroupCommit {
+    return (this.#following ?? this.#active).commit
+  }
+
+  /** Returns the last durable record of the active file, or null when it has none. */
+  #lastInFile(): Head | null {
+    return this.#durable === null || this.#durable.seq < this.#active.start.first ? null : this.#durable
+  }
+
+  #beginSealer(): void {
+    const { start, commit } = this.#active
+    this.#sealer?.begin(start, commit.durableSize, this.#lastInFile())
   }
 
   #place(rec: Rec, waiter: RecordWaiter): void {
@@ -144,8 +198,50 @@ export class FileLedger implements Ledger {
     const { hash, end } = sealLine({ buffer, at: length, prev: last === null ? ZERO_HASH : last.hash }, text, seq)
     const head = { seq, hash }
     this.#last = head
+    const pending = new Pending(this, head, rec, waiter)
+    pending.intent = this.#intents.placed(rec, seq)
     // No caller waits for an outcome, so it may share the commit of the next intent.
-    this.#commit.add(end - length, new Pending(this, head, waiter), rec.kind !== 'outcome')
+    this.#commit.add(end - length, pending, rec.kind !== 'outcome')
+    this.#sealer?.placed(head, buffer, { start: length, end: end - 1 })
+  }
+
+  /** Ends the active file with its `segment` record. Later records go to the next file. */
+  seal(): void {
+    const sealer = this.#sealer
+    if (sealer === null || this.#health !== 'ok' || this.#following !== null || this.#closed) return
+    const rec = sealer.record()
+    if (rec === null) return
+    this.#place(rec, { durable: () => this.#changeFile(), failed: () => this.uncount() })
+    const start = sealer.after(this.placed)
+    sealer.begin(start, 0, null)
+    const target = new NextFile()
+    this.#following = { target, commit: this.#commitOn(target), start }
+  }
+
+  /** Called when the `segment` record is durable. */
+  #changeFile(): void {
+    const following = this.#following
+    if (following === null) return
+    this.#closing = following.start
+    try {
+      this.#useNext(following.start, following)
+    } catch (error) {
+      this.#poison(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  /** Gives the active file its new name, and goes on with the next one. */
+  #useNext(start: FileStart, following: FollowingFile | null): void {
+    const sealed = this.#active
+    const { files, onSealed } = this.#options
+    const { first } = sealed.start
+    const handle = sealFile({ path: this.#path, files, first, bytes: sealed.commit.durableSize, head: this.head() })
+    sealed.handle.close()
+    this.#active = { handle, commit: following?.commit ?? this.#commitOn(handle), start }
+    this.#following = null
+    this.#closing = null
+    following?.target.use(handle)
+    onSealed?.(first)
   }
 
   /** Many records share a millisecond: its text is cached. */
@@ -164,25 +260,34 @@ export class FileLedger implements Ledger {
     waiter.failed(new LedgerUnavailableError(`${this.#path}: ${why}`))
   }
 
-  #commitOn(handle: AppendHandle): GroupCommit {
+  #commitOn(handle: AppendTarget): GroupCommit {
+    const attempt = this.#attempt
     return new GroupCommit({
       handle,
       clock: this.#clock,
       onCommit: (commit, last) => {
-        if (last instanceof Pending) this.#durable = last.head
+        if (last instanceof Pending) {
+          this.#durable = last.head
+          this.#sealer?.durable(last.head)
+        }
         this.#keeper?.committed()
         this.#meter.committed(commit, this.#durable?.seq ?? 0)
       },
-      onFault: (fault) => this.#poison(fault),
+      onFault: (fault) => {
+        if (attempt === this.#attempt) this.#poison(fault)
+      },
     })
   }
 
   /** Closes the handle for good and schedules recovery, which cuts off the failed write: its records were not acknowledged. */
   #poison(fault: Error): void {
+    this.#attempt++
     this.#health = 'poisoned'
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.message
     this.#fault ??= { reason: code, since: rfc3339Micros(this.#clock.now()) }
-    this.#handle.close()
+    this.#active.handle.close()
+    this.#following?.target.fail(fault)
+    this.#following = null
     this.#meter.poisoned(code, this.#recoveryMs)
     if (this.#closed) return
     this.#cancelRecovery = this.#clock.after(this.#recoveryMs, () => this.#recover())
@@ -191,21 +296,27 @@ export class FileLedger implements Ledger {
 
   /** Reopens the file, cuts off unacknowledged bytes, checks the last record of the chain, and records the gap. */
   #recover(): void {
-    const durableSize = this.#commit.durableSize
     try {
-      const handle = this.#options.files.openAppend(this.#path)
-      // The old handle is closed already; a failure from here on closes this one.
-      this.#handle = handle
-      checkLastLine(handle, durableSize, this.#durable)
-      handle.truncate(durableSize)
-      this.#commit = this.#commitOn(handle)
+      if (this.#closing === null) this.#reopen()
+      else this.#useNext(this.#closing, null)
     } catch (error) {
       this.#poison(error instanceof Error ? error : new Error(String(error)))
       return
     }
     this.#health = 'recovering'
     this.#last = this.#durable
+    this.#beginSealer()
     this.#recordGap()
+  }
+
+  #reopen(): void {
+    const { start, commit } = this.#active
+    const handle = this.#options.files.openAppend(this.#path)
+    // The old handle is closed already; a failure from here on closes this one.
+    this.#active = { handle, commit, start }
+    checkLastLine(handle, commit.durableSize, this.#lastInFile())
+    handle.truncate(commit.durableSize)
+    this.#active = { handle, commit: this.#commitOn(handle), start }
   }
 
   #recordGap(): void {
@@ -220,8 +331,9 @@ export class FileLedger implements Ledger {
         this.#meter.recovered(count)
       },
       failed: () => {
-        // Its refusal was counted like that of any record, but the gap record itself is not missing data.
-        this.#unrecorded += count - 1
+        // The gap record itself is not missing data.
+        this.#unrecorded += count
+        this.uncount()
       },
     })
   }
@@ -231,17 +343,32 @@ export class FileLedger implements Ledger {
     this.#unrecorded++
     this.#meter.missed()
   }
+
+  /** The record that failed was one of the ledger itself: nothing is missing. */
+  uncount(): void {
+    this.#unrecorded--
+  }
+
+  /** Called for a placed record that could not be made durable. */
+  lost(rec: Rec, intent: number): void {
+    this.#intents.failed(rec, intent, this.#durable?.seq ?? -1)
+    this.missed()
+  }
 }
 
 /** One append that waits for its commit. */
 class Pending implements Waiter {
   readonly head: Head
+  /** Number of the intent that it closes, or -1. */
+  intent = -1
   readonly #ledger: FileLedger
+  readonly #rec: Rec
   readonly #waiter: RecordWaiter
 
-  constructor(ledger: FileLedger, head: Head, waiter: RecordWaiter) {
+  constructor(ledger: FileLedger, head: Head, rec: Rec, waiter: RecordWaiter) {
     this.head = head
     this.#ledger = ledger
+    this.#rec = rec
     this.#waiter = waiter
   }
 
@@ -250,7 +377,7 @@ class Pending implements Waiter {
   }
 
   failed(fault: Error): void {
-    this.#ledger.missed()
+    this.#ledger.lost(this.#rec, this.intent)
     this.#waiter.failed(new LedgerUnavailableError(`the record could not be made durable: ${fault.message}`))
   }
 }
@@ -259,11 +386,7 @@ class Pending implements Waiter {
 function checkLastLine(handle: AppendHandle, size: number, head: Head | null): void {
   if (handle.size() < size) throw new Error(`the file is shorter than the ${size} bytes that were acknowledged`)
   if (head === null) return
-  const span = Math.min(size, MAX_LINE_BYTES + 2)
-  const bytes = readAll(handle, size, size - span)
-  const start = bytes.lastIndexOf(0x0a, span - 2) + 1
-  const line = readRawLine(bytes, start, span - 1)
-  if (typeof line === 'string' || line.hash !== head.hash) {
+  if (!endsWith(handle, size, head)) {
     throw new Error(`the last acknowledged record, ${head.seq}, is no longer in the file`)
   }
 }

@@ -18,10 +18,10 @@ const QUOTE = 0x22
  * nested objects, and the first `"kind":"` after it is that of the record.
  */
 export class OpenCalls {
-  readonly #intents = new Map<string, { offset: number; length: number }>()
+  readonly #intents = new Map<string, number>()
 
   /** Processes a valid line from `followChain`; always returns null. Throws when more than `MAX_OPEN_CALLS` are open. */
-  see(buffer: Buffer, start: number, line: RawLine, offset: number): null {
+  see(buffer: Buffer, start: number, line: RawLine): null {
     const record = buffer.subarray(start + REC_START, start + line.recEnd)
     const call = textAfter(record, CALL, 0)
     if (call === null) return null
@@ -29,13 +29,13 @@ export class OpenCalls {
     if (kind === 'outcome') this.#intents.delete(call.text)
     if (kind !== 'intent') return null
     if (this.#intents.size >= MAX_OPEN_CALLS) throw new Error(`more than ${MAX_OPEN_CALLS} intents have no outcome`)
-    this.#intents.set(call.text, { offset, length: line.length })
+    this.#intents.set(call.text, line.seq)
     return null
   }
 
-  /** Returns the places of the open intents, oldest first. */
-  places(): readonly { readonly offset: number; readonly length: number }[] {
-    return [...this.#intents.values()]
+  /** Returns the number of the intent of each open call, oldest first. */
+  intents(): ReadonlyMap<string, number> {
+    return this.#intents
   }
 }
 

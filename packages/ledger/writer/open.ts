@@ -2,14 +2,23 @@ import type { Clock, Ids } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/state'
-import { Chain, type Damage, followChain } from '../chain.ts'
-import { type Head, REC_START } from '../format.ts'
+import { Chain, type Damage, type Followed, followChain } from '../chain.ts'
+import { type Head, type RawLine, REC_START } from '../format.ts'
+import { sourceFilesOver } from '../sequence/files.ts'
+import { type GrowTree, growInThread, growTree } from '../sequence/grow.ts'
+import { type LedgerSegment, loadSegments } from '../sequence/segment-list.ts'
+import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
 import type { Rec } from '../types.ts'
 import { genesisOf } from './genesis.ts'
 import { ExpectedHeads, HeadKeeper, type HeadStore, headFile } from './head-file.ts'
 import { FileLedger, type LedgerMeter } from './ledger.ts'
 import { asideRecords, mendTail } from './mend.ts'
 import { OpenCalls, unknownOutcome } from './open-calls.ts'
+import { ListKeeper } from './sealing/list-keeper.ts'
+import { OpenIntents } from './sealing/open-intents.ts'
+import { sealFile } from './sealing/seal-file.ts'
+import { type FileStart, Sealer, type SealingLimits } from './sealing/sealer.ts'
 
 export interface OpenLedgerOptions {
   readonly path: string
@@ -28,11 +37,20 @@ export interface OpenLedgerOptions {
   readonly headSigner?: () => Promise<Signer | null>
   /** Called for the first of consecutive failures to store the head. */
   readonly onHeadFault?: (reason: string) => void
+  /** When the active file is sealed as a segment; absent: never. */
+  readonly sealing?: SealingOptions
   /**
    * Called with the bytes and place of every existing record in order while the chain is verified, so that rebuilding state needs no second pass.
    * The bytes are valid only during the call.
    */
   readonly onRecord?: (record: Buffer, place: Head) => void
+}
+
+export interface SealingOptions extends SealingLimits {
+  /** Called when a segment was sealed and is listed. */
+  readonly onSealed?: (segments: readonly LedgerSegment[]) => void
+  /** Called when sealing or listing failed; another attempt follows. */
+  readonly onFault?: (reason: string) => void
 }
 
 /** Number of outcomes of lost calls per commit at start. */
@@ -42,10 +60,12 @@ const CLOSING_BATCH = 1000
 export class LedgerDamagedError extends Error {
   readonly damage: Damage
 
-  constructor(path: string, damage: Damage) {
+  constructor(path: string, damage: Damage, isSealed = false) {
+    const cure = isSealed
+      ? 'This is a sealed segment: restore it from a copy or an archive'
+      : `Look with: plat audit verify ${path}; then keep the good part with: plat audit repair ${path}`
     super(
-      `${path} is damaged at line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}. ` +
-        `Look with: plat audit verify ${path}; then keep the good part with: plat audit repair ${path}`,
+      `${path} is damaged at line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}. ${cure}`,
     )
     this.damage = damage
   }
@@ -55,11 +75,11 @@ const noMeter: LedgerMeter = { committed() {}, missed() {}, poisoned() {}, recov
 
 /**
  * Opens the ledger at `path` for its single writer and creates it if missing: takes the lock, verifies the whole chain, repairs a torn tail (its
- * bytes stay as `<path>.torn-<seq>`), and closes calls whose process died as `unknown`. Throws LockedError when another process writes it, and
- * LedgerDamagedError when a line with LF does not verify.
+ * bytes stay as `<path>.torn-<seq>`), completes the sealing of a segment, and closes calls whose process died as `unknown`. Throws LockedError when
+ * another process writes it, and LedgerDamagedError when a line with LF does not verify.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger> {
-  const { path, tenant, replica, clock } = options
+  const { path, clock } = options
   const files = options.files ?? systemFiles
   const unlock = lockPath(path)
   let handle: AppendHandle | null = null
@@ -67,25 +87,30 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
   try {
     handle = files.openAppend(path)
     const stores = options.heads ?? (options.files === undefined ? [headFile(path)] : [])
-    const known = genesisOf(handle)?.ledgerId ?? null
+    const before = await startAfter(path, files)
+    const known = before.ledgerId ?? genesisOf(handle)?.ledgerId ?? null
     const expected = await ExpectedHeads.read(path, stores, known)
     const calls = new OpenCalls()
-    const found = await followChain({
-      source: handle,
-      chain: new Chain(null),
-      onRecord(buffer, start, line, offset) {
-        expected.see(line)
-        options.onRecord?.(buffer.subarray(start + REC_START, start + line.recEnd), line)
-        return calls.see(buffer, start, line, offset)
-      },
-    })
+    const onRecord = (buffer: Buffer, start: number, line: RawLine): null => {
+      expected.see(line)
+      options.onRecord?.(buffer.subarray(start + REC_START, start + line.recEnd), line)
+      return calls.see(buffer, start, line)
+    }
+    const chain = await followSealed(path, files, onRecord)
+    const found = await followChain({ source: handle, chain, onRecord })
     if (found.damage !== null) throw new LedgerDamagedError(path, found.damage)
     expected.check(known, found.head)
     mendTail({ path, handle, files, found })
-    const lost = readLines(handle, calls.places())
-    const meter = options.meter ?? noMeter
-    ledger = new FileLedger({ path, tenant, replica, clock, files, meter, handle, head: found.head, unlock })
+    const lost = await linesOf(path, files, calls.intents())
+    let { start } = before
+    const sealed = endOfSegment(handle, found)
+    if (sealed !== null) {
+      handle.close()
+      handle = sealFile({ path, files, first: start.first, ...sealed })
+      start = sealed.next
+    }
     const ledgerId = known ?? options.ids.uuid()
+    ledger = createLedger(options, { handle, files, start, head: found.head, unlock, ledgerId, calls })
     // Without a readable genesis there is no ledger id to store a head under.
     if (known !== null || found.head === null) ledger.keepHead(keeperOf(ledger, { ledgerId, stores, options }))
     const records = [...(await asideRecords(path, files, found.head)), ...lost.map(unknownOutcome)]
@@ -99,6 +124,83 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
       unlock()
     }
     throw error
+  }
+}
+
+/** Returns where the active file begins: after the last sealed segment. */
+async function startAfter(path: string, files: Files): Promise<{ ledgerId: string | null; start: FileStart }> {
+  const last = (await loadSegments(path, sourceFilesOver(files))).at(-1)
+  const line = Buffer.from(last?.record ?? '')
+  const record = readSegmentLine(line)
+  if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } } }
+  return { ledgerId: record.ledgerId, start: { first: record.place.seq + 1, tree: treeAfter(record, line) } }
+}
+
+/** Verifies the chain of the sealed segments. Returns it, to be continued with the active file. */
+export async function followSealed(
+  path: string,
+  files: Files,
+  onRecord: (buffer: Buffer, start: number, line: RawLine) => null,
+): Promise<Chain> {
+  const chain = new Chain(null)
+  await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
+  for (const part of sequence.parts) {
+    if (part.segment === null) continue
+    const { damage } = await followChain({ source: sequence.sourceOf(part), chain, onRecord })
+    if (damage !== null) throw new LedgerDamagedError(part.path, damage, true)
+  }
+  return chain
+}
+
+/** Returns what `sealFile` needs when the active file ends with a `segment` record, else null. */
+function endOfSegment(handle: AppendHandle, { head, headOffset, lines }: Followed) {
+  if (head === null || lines === 0) return null
+  const bytes = handle.size()
+  const line = Buffer.alloc(bytes - headOffset - 1)
+  if (handle.read(line, headOffset) !== line.length) throw new Error('the ledger shrank while it was read')
+  const record = readSegmentLine(line)
+  if (record === null) return null
+  return { bytes, head, next: { first: head.seq + 1, tree: treeAfter(record, line) } }
+}
+
+interface LedgerParts {
+  readonly handle: AppendHandle
+  readonly files: Files
+  readonly start: FileStart
+  readonly head: Head | null
+  readonly unlock: () => void
+  readonly ledgerId: string
+  readonly calls: OpenCalls
+}
+
+function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }: LedgerParts): FileLedger {
+  const { path, tenant, replica, clock, sealing, meter = noMeter } = options
+  const intents = new OpenIntents(calls.intents())
+  const { files } = parts
+  const keeper = sealing === undefined ? null : new ListKeeper(path, options.files ?? null, sealing)
+  const onSealed = () => keeper?.update()
+  const ledger = new FileLedger({ path, tenant, replica, clock, meter, intents, onSealed, ...parts })
+  if (sealing === undefined || sealing.bytes === 0) return ledger
+  ledger.sealWith(
+    new Sealer({
+      ...{ path, ledgerId, clock, intents, limits: sealing },
+      // The thread reads files of the system.
+      grow: options.files === undefined ? growInThread : growOver(files),
+      onReady: () => ledger.seal(),
+      onFault: sealing.onFault ?? (() => {}),
+    }),
+  )
+  return ledger
+}
+
+function growOver(files: Files): GrowTree {
+  return async (growth) => {
+    const file = files.openRead(growth.path)
+    try {
+      return await growTree(file, growth)
+    } finally {
+      file.close()
+    }
   }
 }
 
@@ -137,10 +239,15 @@ function keeperOf(
   })
 }
 
-function readLines(handle: AppendHandle, places: readonly { offset: number; length: number }[]): string[] {
-  return places.map(({ offset, length }) => {
-    const bytes = Buffer.alloc(length)
-    if (handle.read(bytes, offset) !== length) throw new Error('the ledger shrank while it was read')
-    return bytes.toString()
-  })
+/** Returns the lines of these intents. */
+async function linesOf(path: string, files: Files, intents: ReadonlyMap<string, number>): Promise<string[]> {
+  if (intents.size === 0) return []
+  await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
+  const lines: string[] = []
+  for (const seq of intents.values()) {
+    const found = await sequence.lineOf(seq)
+    if (found === null) throw new Error(`the ledger no longer holds record ${seq}`)
+    lines.push(found.line.toString())
+  }
+  return lines
 }

@@ -1,11 +1,11 @@
 import { readFile, rename } from 'node:fs/promises'
 import { isMissing, lockPath, systemFiles } from '@plat/state'
-import { Chain, type Damage, followChain } from '../chain.ts'
+import { type Damage, followChain } from '../chain.ts'
 import { setKeptAside } from '../proof/stored-checkpoint.ts'
 import { genesisOf } from './genesis.ts'
 import { headPath, readHead } from './head-file.ts'
 import { moveDamaged } from './mend.ts'
-import { type OpenLedgerOptions, openLedger } from './open.ts'
+import { followSealed, type OpenLedgerOptions, openLedger } from './open.ts'
 
 /** Result of a repair. */
 export interface Repaired {
@@ -36,7 +36,8 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
       // A damaged genesis: the ledger begins anew.
       const { tenant, replica } = genesisOf(handle) ?? names
       names = { tenant, replica }
-      const found = await followChain({ source: handle, chain: new Chain(null) })
+      const chain = await followSealed(path, files, () => null)
+      const found = await followChain({ source: handle, chain })
       const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found })
       repaired = { entries: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
     } finally {

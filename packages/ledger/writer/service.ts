@@ -4,6 +4,9 @@ import type { Log } from '@plat/process'
 import type { FileLedger } from './ledger.ts'
 import { openLedger } from './open.ts'
 
+/** Size at which a service's ledger is sealed as a segment: the gateway's default. */
+const SEGMENT_BYTES = 256 * 1024 * 1024
+
 export interface ServiceLedgerOptions {
   readonly clock: Clock
   readonly ids: Ids
@@ -26,7 +29,12 @@ export async function openServiceLedger(path: string, { clock, ids, log }: Servi
     }
     const onHeadFault = (reason: string) =>
       log.error({ path, reason }, 'the head of the audit ledger cannot be kept beside it')
-    return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter, onHeadFault })
+    const sealing = {
+      bytes: SEGMENT_BYTES,
+      seconds: 0,
+      onFault: (reason: string) => log.error({ path, reason }, 'a segment of the audit ledger could not be sealed'),
+    }
+    return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter, onHeadFault, sealing })
   } catch (error) {
     throw new Error(`-audit-path: ${reasonOf(error)}`)
   }

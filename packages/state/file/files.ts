@@ -22,6 +22,9 @@ export interface AppendHandle {
   close(): void
 }
 
+/** An open file that is only read. */
+export interface ReadHandle extends Pick<AppendHandle, 'size' | 'read' | 'close'> {}
+
 /** The file operations on which durability depends. Tests inject faults and record traces here. */
 export interface Files {
   /** Opens for reading and appending; creates a missing file (mode 0600). The file and its folder entry are durable. */
@@ -36,6 +39,14 @@ export interface Files {
   /** Returns the whole file, or null when it does not exist. */
   readWhole(path: string): Uint8Array | null
   exists(path: string): boolean
+  /** Opens an existing file for reading. */
+  openRead(path: string): ReadHandle
+  /** Returns the names in a folder; none when it does not exist. */
+  list(folder: string): readonly string[]
+  /** Renames a file within its folder. Durable when it returns; when it throws, the file may have either name. Caller must know that `to` is free. */
+  rename(from: string, to: string): void
+  /** Deletes a file if it exists. Durable when it returns. */
+  remove(path: string): void
 }
 
 /** The rename was attempted and may or may not survive a power failure. */
@@ -100,8 +111,36 @@ export function filesOver(calls: SystemCalls): Files {
         throw error
       }
     },
+    openRead: (path) => OwnedFile.open(path, 'r', calls),
+    ...namesOver(calls),
   }
   return files
+}
+
+/** Operations on the names of a folder. */
+function namesOver(calls: SystemCalls): Pick<Files, 'list' | 'rename' | 'remove'> {
+  return {
+    list(folder) {
+      try {
+        return calls.readdirSync(folder)
+      } catch (error) {
+        if (isMissing(error)) return []
+        throw error
+      }
+    },
+    rename(from, to) {
+      calls.renameSync(from, to)
+      syncFolder(dirname(to), calls)
+    },
+    remove(path) {
+      try {
+        calls.unlinkSync(path)
+      } catch (error) {
+        if (!isMissing(error)) throw error
+      }
+      syncFolder(dirname(path), calls)
+    },
+  }
 }
 
 /** The system's file system. */

@@ -6,6 +6,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readSync,
   renameSync,
   statSync,
@@ -29,6 +30,7 @@ export interface SystemCalls {
   renameSync(from: string, to: string): void
   mkdirSync(path: string, options: { readonly recursive: true; readonly mode: number }): unknown
   unlinkSync(path: string): void
+  readdirSync(path: string): readonly string[]
 }
 
 export const nodeCalls: SystemCalls = {
@@ -46,6 +48,7 @@ export const nodeCalls: SystemCalls = {
   renameSync,
   mkdirSync,
   unlinkSync,
+  readdirSync: (path) => readdirSync(path),
 }
 
 /** Readable by the owner only: the files contain the activity of agents. */

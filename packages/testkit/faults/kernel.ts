@@ -155,6 +155,12 @@ export class SimulatedKernel implements SystemCalls {
     this.#names.delete(path)
   }
 
+  readdirSync(path: string): readonly string[] {
+    this.#step('readdir')
+    const inside = [...this.#names.keys()].filter((name) => name.startsWith(`${path}/`))
+    return inside.map((name) => name.slice(path.length + 1)).filter((name) => !name.includes('/'))
+  }
+
   #existing(path: string): Descriptor {
     const inode = this.#names.get(path)
     if (inode !== undefined) return { inode }

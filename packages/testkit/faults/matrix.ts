@@ -17,6 +17,10 @@ export interface FaultMatrix {
   readonly lengths: readonly number[]
   /** Rounds of appends before and after a compaction, or of the ledger. */
   readonly rounds: number
+  /** Size at which segments of the ledger are sealed; absent: never. */
+  readonly segmentBytes?: number
+  /** Number of system calls from one that fails to the next; default 1. */
+  readonly step?: number
 }
 
 /** Longer than the longest pause before a file is opened again, in milliseconds. */
@@ -25,25 +29,26 @@ const PAUSE_MS = 31_000
 const MOST_ATTEMPTS = 100
 
 interface Trace {
+  readonly step: number
   /** Runs the code under test; throws an assertion when a promise is broken. Returns how many appends were acknowledged. */
   run(kernel: SimulatedKernel, what: string): Promise<number>
 }
 
 /** Fails each system call of a journal's life with each error; 0 acknowledged events lost, 0 foreign descriptors, and it works again when the fault ends. */
 export function journalFaults({ path, lengths, rounds }: FaultMatrix): Promise<FaultCount> {
-  return everyFault(lengths, { run: (kernel, what) => runJournal({ kernel, path, rounds, what }) })
+  return everyFault(lengths, { step: 1, run: (kernel, what) => runJournal({ kernel, path, rounds, what }) })
 }
 
 /** The same for the ledger. */
-export function ledgerFaults({ path, lengths, rounds }: FaultMatrix): Promise<FaultCount> {
-  return everyFault(lengths, { run: (kernel, what) => runLedger({ kernel, path, rounds, what }) })
+export function ledgerFaults({ path, lengths, rounds, segmentBytes = 0, step = 1 }: FaultMatrix): Promise<FaultCount> {
+  return everyFault(lengths, { step, run: (kernel, what) => runLedger({ kernel, path, rounds, what, segmentBytes }) })
 }
 
 async function everyFault(lengths: readonly number[], trace: Trace): Promise<FaultCount> {
   const clean = new SimulatedKernel()
   let acknowledged = await trace.run(clean, 'no fault')
   let runs = 1
-  for (let at = 0; at < clean.calls; at++) {
+  for (let at = 0; at < clean.calls; at += trace.step) {
     for (const code of [...FAULT_CODES, 'short'] as const) {
       for (const calls of code === 'short' ? [1] : lengths) {
         const fault: CallFault = { at, calls, code }
@@ -64,6 +69,7 @@ interface Run {
   readonly path: string
   readonly rounds: number
   readonly what: string
+  readonly segmentBytes?: number
 }
 
 /** Retries after a pause until it works: the fault ends without a restart. */
@@ -139,20 +145,23 @@ function byValue(a: number, b: number): number {
   return a - b
 }
 
-async function runLedger({ kernel, path, rounds, what }: Run): Promise<number> {
+async function runLedger({ kernel, path, rounds, what, segmentBytes = 0 }: Run): Promise<number> {
   const clock = new TestClock()
-  const options = { path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), files: filesOver(kernel) }
+  const sealing = { bytes: segmentBytes, seconds: 0 }
+  const options = { path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), files: filesOver(kernel), sealing }
   const ledger = await untilWorks(clock, what, () => openLedger(options))
-  const acknowledged: { readonly seq: number; readonly hash: string }[] = []
+  const acknowledged: Acknowledged[] = []
   for (let round = 0; round < rounds; round++) {
     const appends = [0, 1].map((index) => ledger.append({ kind: 'admin', tool: `t${round}-${index}` }))
     for (const one of await Promise.allSettled(appends)) if (one.status === 'fulfilled') acknowledged.push(one.value)
   }
-  holdsRecords(kernel.afterPowerCut(), path, acknowledged, `${what}, after a power cut`)
+  holdsLines(kernel.afterPowerCut(), acknowledged, `${what}, after a power cut`)
+  if (segmentBytes > 0) await opens(kernel.afterPowerCut(), path, acknowledged, `${what}, started after a power cut`)
   acknowledged.push(await untilWorks(clock, what, () => appendOnce(ledger)))
-  assert.equal(ledger.health, 'ok')
-  holdsRecords(kernel.afterPowerCut(), path, acknowledged, `${what}, after the fault ended`)
+  await untilWorks(clock, what, async () => assert.equal(ledger.health, 'ok'))
+  holdsLines(kernel.afterPowerCut(), acknowledged, `${what}, after the fault ended`)
   await ledger.close()
+  await listsAreWritten()
   return acknowledged.length
 }
 
@@ -162,13 +171,45 @@ async function appendOnce(ledger: FileLedger) {
   return head
 }
 
-function holdsRecords(
+/** The list of segments is written in the background, in a few turns of the event loop. */
+async function listsAreWritten(): Promise<void> {
+  for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+interface Acknowledged {
+  readonly seq: number
+  readonly hash: string
+}
+
+function holdsLines(files: ReadonlyMap<string, Buffer>, acknowledged: readonly Acknowledged[], what: string): void {
+  const starts = [...files.values()].flatMap((bytes) => bytes.toString().split('\n').map(startOfLine))
+  const found = new Set(starts)
+  for (const { seq, hash } of acknowledged) assert.ok(found.has(`{"hash":"${hash}"`), `${what}: record ${seq} is lost`)
+}
+
+function startOfLine(line: string): string {
+  return line.slice(0, `{"hash":"${'0'.repeat(64)}"`.length)
+}
+
+/** Opens the ledger as it is after a power cut, on a disk without faults: that completes what was begun, and verifies the chain. */
+async function opens(
   files: ReadonlyMap<string, Buffer>,
   path: string,
-  acknowledged: readonly { readonly seq: number; readonly hash: string }[],
+  acknowledged: readonly Acknowledged[],
   what: string,
-): void {
-  const lines = new Set((files.get(path) ?? Buffer.alloc(0)).toString().split('\n'))
-  const found = new Set([...lines].map((line) => line.slice(0, `{"hash":"${'0'.repeat(64)}"`.length)))
-  for (const { seq, hash } of acknowledged) assert.ok(found.has(`{"hash":"${hash}"`), `${what}: record ${seq} is lost`)
+): Promise<void> {
+  const found = new Map<number, string>()
+  const clock = new TestClock()
+  const ledger = await openLedger({
+    ...{ path: `${path}.cut`, tenant: '', replica: 'r2', clock, ids: systemIds(clock) },
+    files: filesOver(new SimulatedKernel(new Map([...files].map(([name, bytes]) => [renamed(name, path), bytes])))),
+    onRecord: (_record, { seq, hash }) => void found.set(seq, hash),
+  })
+  await ledger.close()
+  for (const { seq, hash } of acknowledged) assert.equal(found.get(seq), hash, `${what}: record ${seq} is lost`)
+}
+
+/** The same file of a ledger under another path: that of the test is locked. */
+function renamed(name: string, path: string): string {
+  return name.startsWith(path) ? `${path}.cut${name.slice(path.length)}` : name
 }

@@ -29,6 +29,8 @@ async function opened(faults: readonly DiskFault[]) {
     auditCheckpointPublicKeyFiles: [],
     auditCheckpointIntervalSeconds: 60,
     auditCheckpointEvery: 1000,
+    auditSegmentBytes: 65_536,
+    auditSegmentSeconds: 0,
   }
   const metrics = createGatewayMetrics(buildInfo('gateway'), config)
   const audit = await createAudit({ config, env: {}, clock, ids: systemIds(clock), log, metrics, files, onRecord() {} })
@@ -61,4 +63,17 @@ test('a record that cannot be made durable is counted and logged, and the head d
   assert.match(broken.logged.join(), /the audit ledger cannot be written/)
   await broken.audit.close()
   await broken.remove()
+})
+
+test('segments are sealed at their size and counted', async () => {
+  // Shows D3.audit.auditSegmentBytes, D3.metric.plat_gateway_audit_segments and
+  // D3.metric.plat_gateway_audit_sealing_failures_total.
+  const { audit, series, remove } = await opened([])
+  for (let count = 0; series('segments') !== 2; count++) {
+    assert.ok(count < 2000, 'two segments')
+    await audit.ledgers.of('').append({ kind: 'alert', reason: 'x'.repeat(500) })
+  }
+  assert.equal(series('sealing_failures_total'), 0)
+  await audit.close()
+  await remove()
 })

@@ -27,6 +27,8 @@ async function setUp(t: TestContext, own: Partial<AuditOptions['config']>, env: 
     auditCheckpointPublicKeyFiles: [],
     auditCheckpointIntervalSeconds: 60,
     auditCheckpointEvery: 1000,
+    auditSegmentBytes: 65_536,
+    auditSegmentSeconds: 0,
     ...own,
   }
   const metrics = createGatewayMetrics(buildInfo('gateway'), config)

@@ -37,6 +37,12 @@ export const auditBlock = defineBlock({
       default: [],
       description: 'Retired public keys still published.',
     }),
+    auditSegmentBytes: key.whole(
+      'Size at which the file at `auditPath` is sealed as a segment and a new one begins, in bytes.',
+      256 * 1024 * 1024,
+      64 * 1024,
+    ),
+    auditSegmentSeconds: key.whole('Age at which it is sealed at any size; 0: never.', 0),
     auditAcceptDivergedMirror: Type.Boolean({
       default: false,
       built: false,

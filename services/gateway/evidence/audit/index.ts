@@ -13,6 +13,7 @@ import {
   openLedger,
   type Rec,
   refuseRolledBack,
+  type SealingOptions,
   type StoredCheckpoint,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -29,6 +30,8 @@ export interface AuditOptions {
     readonly auditPath: string
     readonly auditCheckpointIntervalSeconds: number
     readonly auditCheckpointEvery: number
+    readonly auditSegmentBytes: number
+    readonly auditSegmentSeconds: number
   }
   /** Source of `PLAT_AUDIT_HMAC_KEY`. */
   readonly env: NodeJS.ProcessEnv
@@ -105,6 +108,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
     },
     headSigner: () => currentSigner(path, keyring),
     onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept outside it'),
+    sealing: sealingOf(options),
     ...(files !== undefined && { files }),
     ...(headStore && { heads: [headFile(path), headStore] }),
   })
@@ -115,16 +119,14 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   checkpoints = await openCheckpoints(ledger, keyring, options)
   const signer = () => signerOf(keyring)
   return {
-    ledgers: {
-      // All tenants share one ledger: `tenantsFile`, which would separate them, is refused at start.
-      of: () => ledger,
-    },
+    // All tenants share one ledger: `tenantsFile`, which would separate them, is refused at start.
+    ledgers: { of: () => ledger },
     placed: () => ledger.placed,
     signer,
     checkpoints: {
       signer,
       keys: () => keyring.keys(),
-      async last(fresh) {
+      last: async (fresh) => {
         if (fresh) await checkpoints?.now()
         return await lastCheckpoint(path)
       },
@@ -136,6 +138,25 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
     async close() {
       await checkpoints?.close()
       await ledger.close()
+    },
+  }
+}
+
+function sealingOf({ config, metrics, log }: AuditOptions): SealingOptions {
+  const path = config.auditPath
+  const segments = metrics.gauge('plat_gateway_audit_segments').labels({})
+  const failures = metrics.counter('plat_gateway_audit_sealing_failures_total').labels({})
+  return {
+    bytes: config.auditSegmentBytes,
+    seconds: config.auditSegmentSeconds,
+    onSealed(all) {
+      segments.set(all.length)
+      const last = all.at(-1)
+      log.info({ path, file: last?.file, upTo: last?.last }, 'a segment of the audit ledger is sealed')
+    },
+    onFault(reason) {
+      failures.inc()
+      log.error({ path, reason }, 'a segment of the audit ledger could not be sealed; it will be tried again')
     },
   }
 }

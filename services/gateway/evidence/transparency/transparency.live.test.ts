@@ -200,6 +200,8 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     auditCheckpointPublicKeyFiles: [],
     auditCheckpointIntervalSeconds: 60,
     auditCheckpointEvery: 1000,
+    auditSegmentBytes: 65_536,
+    auditSegmentSeconds: 0,
   }
   const transparencyLog = {
     enabled: true,

@@ -1,0 +1,242 @@
+import { dirname, join } from 'node:path'
+import { firstLine, lineAt, type Span, seqOf } from '../find.ts'
+import type { ReadAt } from '../lines.ts'
+import { isReached, type LedgerMoment } from '../moment.ts'
+import { asyncFiles, type SourceFile, type SourceFiles } from './files.ts'
+import { type LedgerSegment, loadSegments } from './segment-list.ts'
+
+/** A read of records whose segment left the disk. */
+export class ArchivedError extends Error {
+  readonly segment: LedgerSegment
+
+  constructor(path: string, segment: LedgerSegment) {
+    const where = segment.archive === null ? 'were deleted' : `are archived at ${segment.archive}`
+    super(`${path}: records ${segment.first} to ${segment.last} ${where} (auditRetention)`)
+    this.segment = segment
+  }
+}
+
+/** One file of a ledger: a sealed segment, or the active file at the end. */
+export interface LedgerPart {
+  readonly path: string
+  /** Null: the active file. */
+  readonly segment: LedgerSegment | null
+  /** `seq` of its first line. */
+  readonly first: number
+  /** Position of its first byte in the sequence. */
+  readonly offset: number
+}
+
+/** Limit of retries while segments are sealed during `open`. */
+const MAX_ATTEMPTS = 10
+
+/**
+ * All files of a ledger as one sequence of bytes: the sealed segments in order, then the active file. Positions are those that one single file would
+ * have; they do not change when the active file is sealed, nor when a segment is compressed or leaves. So whatever reads a ledger file by position
+ * reads a sequence the same way, also while it is written. Lines are not verified.
+ *
+ * Reading a segment that left throws ArchivedError.
+ */
+export class LedgerSequence implements ReadAt {
+  readonly #ledgerPath: string
+  readonly #files: SourceFiles
+  #segments: readonly LedgerSegment[] = []
+  /** Sealed parts, then the active one. */
+  #parts: readonly LedgerPart[] = []
+  #active: { readonly file: SourceFile; readonly identity: string } | null = null
+  /** The sealed segment read last. */
+  #sealed: { readonly path: string; readonly file: Promise<SourceFile> } | null = null
+
+  private constructor(ledgerPath: string, files: SourceFiles) {
+    this.#ledgerPath = ledgerPath
+    this.#files = files
+  }
+
+  /** Throws the system's ENOENT error when there is neither an active file nor a segment. */
+  static async open(ledgerPath: string, files: SourceFiles = asyncFiles): Promise<LedgerSequence> {
+    const sequence = new LedgerSequence(ledgerPath, files)
+    await sequence.#load()
+    if (sequence.#active === null && sequence.#segments.length === 0) {
+      throw Object.assign(new Error(`ENOENT: no such file or directory, open '${ledgerPath}'`), { code: 'ENOENT' })
+    }
+    return sequence
+  }
+
+  /** The sealed segments in order. */
+  get segments(): readonly LedgerSegment[] {
+    return this.#segments
+  }
+
+  /** All files in order; the last is the active one. */
+  get parts(): readonly LedgerPart[] {
+    return this.#parts
+  }
+
+  /** Returns the position after the last byte; the last line may be incomplete. */
+  async size(): Promise<number> {
+    if (await this.#isSealed()) await this.#load()
+    return this.#activeOffset + ((await this.#active?.file.size()) ?? 0)
+  }
+
+  /** Reads across files until `target` is full. Returns a smaller number only at the end, or before a segment that left. */
+  async read(target: Uint8Array, position: number): Promise<number> {
+    let count = 0
+    while (count < target.length) {
+      const got = await this.#readPart(target.subarray(count), position + count, count > 0)
+      if (got === 0) break
+      count += got
+    }
+    return count
+  }
+
+  /**
+   * Returns the position of the first line at or after a moment, in O(log n); the end when there is none. Segments that left are passed over. A time
+   * is found as long as the ledger's clock was not set back.
+   */
+  async startOf(moment: LedgerMoment): Promise<number> {
+    const size = await this.size()
+    const part = this.#parts.find(({ segment }) => segment === null || (segment.file !== null && ends(segment, moment)))
+    return part === undefined
+      ? size
+      : await firstLine(this, this.#spanOf(part, size), (line) => isReached(line, moment))
+  }
+
+  /** Returns the line of record `seq` without LF; null when it does not exist. Throws ArchivedError when its segment left. */
+  async lineOf(seq: number): Promise<{ readonly line: Buffer; readonly position: number } | null> {
+    const size = await this.size()
+    const part = this.#parts.findLast(({ first }) => first <= seq)
+    if (part === undefined) return null
+    if (part.segment?.file === null) throw new ArchivedError(this.#ledgerPath, part.segment)
+    const position = await firstLine(this, this.#spanOf(part, size), (line) => (seqOf(line) ?? -1) >= seq)
+    const line = position < size ? await lineAt(this, position) : null
+    return line !== null && seqOf(line) === seq ? { line, position } : null
+  }
+
+  /** Returns one file as a source that begins at position 0. */
+  sourceOf(part: LedgerPart): ReadAt {
+    const end = part.segment === null ? Number.POSITIVE_INFINITY : part.offset + part.segment.bytes
+    return {
+      read: (target, position) => {
+        const from = part.offset + position
+        return this.read(target.subarray(0, Math.max(0, Math.min(target.length, end - from))), from)
+      },
+    }
+  }
+
+  /** Returns the position after the last byte of a segment. */
+  endOf({ first, bytes }: LedgerSegment): number {
+    return (this.#parts.find((part) => part.first === first)?.offset ?? 0) + bytes
+  }
+
+  async close(): Promise<void> {
+    const [active, sealed] = [this.#active, this.#sealed]
+    this.#active = null
+    this.#sealed = null
+    await Promise.all([active?.file.close(), sealed?.file.then((file) => file.close())])
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  get #activeOffset(): number {
+    return this.#parts.at(-1)?.offset ?? 0
+  }
+
+  #spanOf({ offset, segment }: LedgerPart, size: number): Span {
+    return { from: offset, to: segment === null ? size : offset + segment.bytes }
+  }
+
+  /** Reads from the one file that has `position`. */
+  async #readPart(target: Uint8Array, position: number, isMore: boolean): Promise<number> {
+    if (position >= this.#activeOffset) {
+      const count = (await this.#active?.file.read(target, position - this.#activeOffset)) ?? 0
+      if (count > 0 || !(await this.#isSealed())) return count
+      // The active file was sealed: the lines go on in a new one.
+      await this.#load()
+      return position < this.#activeOffset ? await this.#readPart(target, position, isMore) : count
+    }
+    const part = partAt(this.#parts, position)
+    if (part?.segment == null) return 0
+    if (part.segment.file === null) {
+      if (isMore) return 0
+      throw new ArchivedError(this.#ledgerPath, part.segment)
+    }
+    const within = position - part.offset
+    const file = await this.#open(part)
+    const count = await file.read(target.subarray(0, part.segment.bytes - within), within)
+    if (count === 0)
+      throw new Error(`${part.path} is shorter than the ${part.segment.bytes} bytes that it was sealed with`)
+    return count
+  }
+
+  async #open({ path }: LedgerPart): Promise<SourceFile> {
+    if (this.#sealed?.path === path) return await this.#sealed.file
+    const before = this.#sealed
+    const opened = this.#files.open(path).then((file) => {
+      if (file === null) throw new Error(`${path} is missing: restore this segment of the ledger from a copy`)
+      return file
+    })
+    this.#sealed = { path, file: opened }
+    opened.catch(() => {
+      this.#sealed = null
+    })
+    await before?.file.then((file) => file.close())
+    return await opened
+  }
+
+  /** Returns whether the active file is no longer the one under its name. */
+  async #isSealed(): Promise<boolean> {
+    return (await this.#files.identity(this.#ledgerPath)) !== (this.#active?.identity ?? null)
+  }
+
+  /** Lists the segments and opens the active file. */
+  async #load(): Promise<void> {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) if (await this.#tryLoad()) return
+    throw new Error(`${this.#ledgerPath}: its segments change too often to be read`)
+  }
+
+  /** Returns false when a segment was sealed meanwhile. */
+  async #tryLoad(): Promise<boolean> {
+    const identity = await this.#files.identity(this.#ledgerPath)
+    await using opened = new AsyncDisposableStack()
+    const file = identity === null ? null : await this.#files.open(this.#ledgerPath)
+    opened.defer(() => file?.close())
+    const segments = await loadSegments(this.#ledgerPath, this.#files)
+    if ((await this.#files.identity(this.#ledgerPath)) !== identity) return false
+    await this.#active?.file.close()
+    this.#active = file === null || identity === null ? null : { file, identity }
+    this.#segments = segments
+    this.#parts = partsOf(this.#ledgerPath, segments)
+    opened.move()
+    return true
+  }
+}
+
+function partsOf(ledgerPath: string, segments: readonly LedgerSegment[]): readonly LedgerPart[] {
+  let offset = 0
+  const parts: LedgerPart[] = []
+  for (const segment of segments) {
+    const path = join(dirname(ledgerPath), segment.file ?? '')
+    parts.push({ path, segment, first: segment.first, offset })
+    offset += segment.bytes
+  }
+  const last = segments.at(-1)
+  return [...parts, { path: ledgerPath, segment: null, first: last === undefined ? 0 : last.last + 1, offset }]
+}
+
+/** Binary search for the part that has this position. */
+function partAt(parts: readonly LedgerPart[], position: number): LedgerPart | undefined {
+  let [low, high] = [0, parts.length - 1]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if ((parts[middle]?.offset ?? 0) <= position) low = middle
+    else high = middle - 1
+  }
+  return parts[low]
+}
+
+/** Returns whether a segment ends at or after a moment. */
+function ends(segment: LedgerSegment, moment: LedgerMoment): boolean {
+  return typeof moment === 'number' ? segment.last >= moment : segment.to >= moment.at
+}

@@ -1,0 +1,168 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Head } from '../../format.ts'
+import { leafHash, MerkleTree, type TreeState } from '../../proof/tree.ts'
+import type { GrowTree } from '../../sequence/grow.ts'
+import { MAX_OPEN_CALLS_NAMED, segmentRecord } from '../../sequence/segment-record.ts'
+import type { Rec } from '../../types.ts'
+import type { OpenIntents } from './open-intents.ts'
+
+/** When the active file of a ledger is sealed. */
+export interface SealingLimits {
+  /** Sealed once it has this size. */
+  readonly bytes: number
+  /** Sealed once its first record has this age; 0: at any age. */
+  readonly seconds: number
+}
+
+/** Start of the active file. */
+export interface FileStart {
+  /** `seq` of its first record. */
+  readonly first: number
+  /** The tree over all records before it. */
+  readonly tree: TreeState
+}
+
+export interface SealerOptions {
+  readonly path: string
+  readonly ledgerId: string
+  readonly limits: SealingLimits
+  readonly clock: Clock
+  readonly grow: GrowTree
+  readonly intents: OpenIntents
+  /** Called when the `segment` record can be made. */
+  readonly onReady: () => void
+  /** Called when the segment could not be hashed; another attempt follows. */
+  readonly onFault: (reason: string) => void
+}
+
+/** Time before another attempt, in milliseconds. */
+const RETRY_MS = 10_000
+
+/**
+ * Decides when the active file is sealed, and computes the root for its `segment` record. The records up to the limit are hashed on another thread;
+ * only those that get their place meanwhile are hashed here.
+ */
+export class Sealer {
+  readonly #options: SealerOptions
+  #start: FileStart = { first: 0, tree: { size: 0, subtrees: [] } }
+  #bytes = 0
+  #durable = -1
+  #last: Head | null = null
+  /** Last record that the other thread hashes; null while nothing is due. */
+  #target: Head | null = null
+  #isGrowing = false
+  /** Leaves of the records after `#target`, until the tree up to it is known. */
+  #leaves: Buffer[] = []
+  /** The tree over all placed records; null until it is known. */
+  #tree: MerkleTree | null = null
+  /** Changes when results of the other thread become void. */
+  #round = 0
+  #isOld = false
+  #notBefore = 0
+  #cancelTimer: (() => void) | null = null
+
+  constructor(options: SealerOptions) {
+    this.#options = options
+  }
+
+  /** Called before records of another file, or of the same one after a failure. `last`: the last record in the file, or null. */
+  begin(start: FileStart, bytes: number, last: Head | null): void {
+    this.#start = start
+    this.#bytes = bytes
+    this.#last = last
+    this.#durable = last?.seq ?? start.first - 1
+    this.#isOld = false
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    this.#reset()
+    if (last !== null) this.#watchAge()
+  }
+
+  /** Called with each record that gets its place, and its line in `buffer`, without LF. */
+  placed(head: Head, buffer: Buffer, { start, end }: { readonly start: number; readonly end: number }): void {
+    this.#bytes += end - start + 1
+    this.#last = head
+    if (this.#tree !== null) this.#tree.add(leafHash(buffer.subarray(start, end)))
+    else if (this.#target !== null) this.#leaves.push(leafHash(buffer.subarray(start, end)))
+    else if (this.#bytes >= this.#options.limits.bytes || this.#isOld) this.#plan(head)
+    if (this.#cancelTimer === null) this.#watchAge()
+  }
+
+  /** Called when the records up to this one are durable. */
+  durable({ seq }: Head): void {
+    this.#durable = seq
+    if (this.#target !== null) this.#grow()
+  }
+
+  /** Returns the `segment` record over all placed records, or null when it cannot be made now. */
+  record(): Rec | null {
+    const { ledgerId, intents } = this.#options
+    if (this.#tree === null || this.#last === null) return null
+    if (intents.size > MAX_OPEN_CALLS_NAMED) {
+      this.#retryLater(`more than ${MAX_OPEN_CALLS_NAMED} calls are open`)
+      return null
+    }
+    const { first } = this.#start
+    return segmentRecord({ ledgerId, first, closed: this.#last, tree: this.#tree.state(), open: intents.seqs() })
+  }
+
+  /** Returns the start of the file after the `segment` record, which was placed last. */
+  after(head: Head): FileStart {
+    if (this.#tree === null) throw new Error('no segment record was made')
+    return { first: head.seq + 1, tree: this.#tree.state() }
+  }
+
+  close(): void {
+    this.#cancelTimer?.()
+    this.#reset()
+  }
+
+  #reset(): void {
+    this.#round++
+    this.#target = null
+    this.#tree = null
+    this.#leaves = []
+    this.#isGrowing = false
+  }
+
+  #plan(head: Head): void {
+    if (this.#options.clock.now() < this.#notBefore) return
+    this.#target = head
+    this.#grow()
+  }
+
+  #watchAge(): void {
+    const { limits, clock } = this.#options
+    if (limits.seconds === 0) return
+    this.#cancelTimer = clock.after(limits.seconds * 1000, () => {
+      this.#isOld = true
+      if (this.#target === null && this.#last !== null) this.#plan(this.#last)
+    })
+  }
+
+  #grow(): void {
+    const target = this.#target
+    if (target === null || this.#isGrowing || this.#tree !== null || this.#durable < target.seq) return
+    this.#isGrowing = true
+    const { grow, path, onReady } = this.#options
+    const round = this.#round
+    grow({ path, from: this.#start.tree, to: target }).then(
+      (state) => {
+        if (round !== this.#round) return
+        this.#tree = new MerkleTree(state)
+        for (const leaf of this.#leaves) this.#tree.add(leaf)
+        this.#leaves = []
+        onReady()
+      },
+      (error: unknown) => {
+        if (round === this.#round) this.#retryLater(reasonOf(error))
+      },
+    )
+  }
+
+  #retryLater(reason: string): void {
+    this.#reset()
+    this.#notBefore = this.#options.clock.now() + RETRY_MS
+    this.#options.onFault(reason)
+  }
+}
