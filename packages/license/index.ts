@@ -2,4 +2,12 @@ export { buildAuthority, type LicenseAuthority, NO_AUTHORITY, readAuthority } fr
 export { type FollowedLicense, followLicense } from './follow.ts'
 export { type License, MAX_LICENSE_BYTES, readLicense } from './license.ts'
 export { licenseMeter, licenseMetrics } from './metrics.ts'
-export { COMMUNITY, NO_LICENSE, type Standing, standingOf } from './standing.ts'
+export {
+  COMMUNITY,
+  type LicenseView,
+  licenseView,
+  NO_LICENSE,
+  STATES as LICENSE_STATES,
+  type Standing,
+  standingOf,
+} from './standing.ts'

@@ -33,6 +33,40 @@ function withoutLicense(state: 'none' | 'invalid', reason: string | null): Stand
   return { state, edition: COMMUNITY, reason, license: null, daysLeft: null, nodeLimit: 0 }
 }
 
+/** State of a licence for people and programs. */
+export interface LicenseView {
+  readonly edition: string
+  readonly state: LicenseState
+  readonly reason?: string
+  readonly id?: string
+  readonly holder?: string
+  /** RFC 3339. */
+  readonly from?: string
+  readonly until?: string
+  readonly graceDays?: number
+  readonly daysLeft?: number
+  /** Number of nodes, or `unlimited`. */
+  readonly nodes: number | 'unlimited'
+}
+
+/** Returns the view of a state: without the members that it does not have. */
+export function licenseView({ state, edition, reason, license, daysLeft, nodeLimit }: Standing): LicenseView {
+  return {
+    edition,
+    state,
+    ...(reason !== null && { reason }),
+    ...(license !== null && {
+      id: license.id,
+      holder: license.holder,
+      from: rfc3339(license.notBefore * 1000),
+      until: rfc3339(license.expiresAt * 1000),
+      graceDays: license.graceDays,
+    }),
+    ...(daysLeft !== null && { daysLeft }),
+    nodes: nodeLimit === 0 ? 'unlimited' : nodeLimit,
+  }
+}
+
 /** Returns the state of a parsed licence at `now`, in milliseconds since the epoch. */
 export function standingOf(read: License | TokenFault, now: number): Standing {
   if (isFault(read)) return withoutLicense('invalid', read.message)

@@ -14,6 +14,7 @@ import type { PinsFeature, ServerPins } from './decide/pins/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { createOpenApi } from './openapi/document.ts'
 import { createProfiling } from './operate/listeners/index.ts'
+import { createPostureRoutes } from './operate/posture/routes.ts'
 import { createResources, type ResourcesFeature } from './operate/resource-api/index.ts'
 import type { LiveCalls, Plane } from './pipeline/index.ts'
 
@@ -118,7 +119,10 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
 }
 
 /** Routes of the admin API. */
-function administered({ audit, clock, build, state }: Shared, features: Features & { readonly pins: PinsFeature }) {
+function administered(
+  { audit, clock, build, state, config }: Shared,
+  features: Features & { readonly pins: PinsFeature },
+) {
   const {
     approvals,
     revocations,
@@ -131,6 +135,7 @@ function administered({ audit, clock, build, state }: Shared, features: Features
     anchors,
     evidence,
     bundles,
+    license,
     simulation,
   } = features
   const own = [
@@ -146,11 +151,12 @@ function administered({ audit, clock, build, state }: Shared, features: Features
     anchors,
     evidence,
     bundles,
+    license,
     simulation,
     state,
     createOpenApi(build.version),
   ]
-  return [...own.map(({ routes }) => routes), createProfiling(clock)]
+  return [...own.map(({ routes }) => routes), createPostureRoutes(config), createProfiling(clock)]
 }
 
 async function startAdmin(shared: Shared): Promise<Admin> {

@@ -1,31 +1,53 @@
 import { readFile } from 'node:fs/promises'
 import { readSecret } from '@plat/config'
-import { reasonOf } from '@plat/core'
-import { EXIT_CODES, hmacKeyOf, readTrust, receiptFromLedger, VerifyUsageError, verifyReceipt } from '@plat/ledger'
+import { isObject, reasonOf } from '@plat/core'
+import {
+  EXIT_CODES,
+  hmacKeyOf,
+  type Receipt,
+  readTrust,
+  receiptFromLedger,
+  VerifyUsageError,
+  verifyReceipt,
+} from '@plat/ledger'
+import { admin } from '../shared/admin-api.ts'
+import type { GatewayEnv } from '../shared/home.ts'
+import type { LedgerSource } from '../shared/ledger-source.ts'
 import { CommandError, type Format, type Output, printData, printObject } from '../shared/output.ts'
 
-export interface AuditProofOptions {
-  readonly path: string
+export type AuditProofOptions = LedgerSource & {
   /** The record's number, as typed. */
   readonly seq: string
   readonly output: Format
 }
 
 /** Prints one record with its proof of inclusion, which can be verified with only the public key. */
-export async function auditProof({ path, seq, output: format }: AuditProofOptions, output: Output): Promise<number> {
+export async function auditProof(options: AuditProofOptions, output: Output): Promise<number> {
+  const { seq, output: format } = options
   if (!/^\d{1,15}$/.test(seq)) throw new CommandError(`${seq}: give the number of a record`, EXIT_CODES.usage)
+  const receipt = 'env' in options ? await fetchReceipt(options.env, Number(seq)) : await ownReceipt(options.path, seq)
+  printData(output, format === 'yaml' ? 'yaml' : 'json', receipt)
+  return 0
+}
+
+/** @throws CommandError if the record does not exist, or no checkpoint covers it */
+async function ownReceipt(path: string, seq: string): Promise<Receipt> {
   const receipt = await receiptFromLedger(path, Number(seq)).catch((error: unknown) => {
     throw new CommandError(reasonOf(error), EXIT_CODES.broken)
   })
   if (receipt === 'no record') throw new CommandError(`${path} has no record ${seq}`, EXIT_CODES.usage)
-  if (receipt === 'no checkpoint') {
-    throw new CommandError(
-      `no checkpoint covers record ${seq} yet; the gateway makes them with auditCheckpointKey`,
-      EXIT_CODES.unproven,
-    )
-  }
-  printData(output, format === 'yaml' ? 'yaml' : 'json', receipt)
-  return 0
+  if (receipt !== 'no checkpoint') return receipt
+  throw new CommandError(
+    `no checkpoint covers record ${seq} yet; the gateway makes them with auditCheckpointKey`,
+    EXIT_CODES.unproven,
+  )
+}
+
+/** The receipt of a record by the admin API. @throws AdminRefusalError `not_found` likewise */
+export async function fetchReceipt(env: GatewayEnv, seq: number): Promise<object> {
+  const receipt = await admin(env, 'GET', `/v1/audit/proof/${seq}`)
+  if (isObject(receipt) && typeof receipt.line === 'string') return receipt
+  throw new CommandError('the response of the gateway is not a receipt')
 }
 
 export interface VerifyProofOptions {

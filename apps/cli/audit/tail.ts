@@ -1,11 +1,9 @@
-import { systemClock } from '@plat/core'
-import { type TailLine, tailLedger } from '@plat/ledger'
 import { stringify } from 'yaml'
+import { type LedgerSource, readRecords, type SourceRecord } from '../shared/ledger-source.ts'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
 import { eventOf, groundsOf, targetOf, textOf } from '../shared/record.ts'
 
-export interface AuditTailOptions {
-  readonly path: string
+export type AuditTailOptions = LedgerSource & {
   readonly follow?: boolean
   /** Records to begin with, as typed. */
   readonly lines?: string
@@ -14,16 +12,11 @@ export interface AuditTailOptions {
 
 /** Shows the latest records of a ledger, one line each, and with `follow` those to come until the signal aborts. */
 export async function auditTail(options: AuditTailOptions, output: Output, stop?: AbortSignal): Promise<number> {
-  const { path, lines = '20', follow = false } = options
+  const { lines = '20', follow = false } = options
   if (!/^\d{1,9}$/.test(lines)) throw new CommandError(`-lines ${lines}: give a whole number`, 2)
   const print = printers[options.output]
-  const more = follow ? { follow: { signal: stop ?? interrupted(), clock: systemClock } } : {}
-  try {
-    for await (const line of tailLedger(path, { last: Number(lines), ...more })) output.out(print(line))
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is wrong`)
-  }
+  const wanted = { last: Number(lines), ...(follow && { follow: stop ?? interrupted() }) }
+  for await (const record of readRecords(options, wanted)) output.out(print(record))
   return 0
 }
 
@@ -34,14 +27,14 @@ function interrupted(): AbortSignal {
   return stop.signal
 }
 
-const printers: Readonly<Record<Format, (line: TailLine) => string>> = {
+const printers: Readonly<Record<Format, (line: SourceRecord) => string>> = {
   json: (line) => line.text,
   yaml: (line) => `---\n${stringify({ seq: line.seq, ...line.rec }).trimEnd()}`,
   table: readable,
 }
 
 /** Columns: time, what happened, who, on what, why, how long. What is absent shows as `-`. */
-function readable({ seq, rec }: TailLine): string {
+function readable({ seq, rec }: SourceRecord): string {
   const time = textOf(rec.at).slice(0, 23).replace('T', ' ')
   const who = [rec.namespace, rec.agent].map(textOf).filter(Boolean).join('/')
   const ms = typeof rec.ms === 'number' ? `${rec.ms} ms` : ''

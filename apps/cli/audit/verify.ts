@@ -1,10 +1,11 @@
 import { readSecret } from '@plat/config'
 import { EXIT_CODES, type Finding, hmacKeyOf, VerifyUsageError, verifyLedger } from '@plat/ledger'
+import type { LedgerSource } from '../shared/ledger-source.ts'
 import { type Format, type Output, printObject } from '../shared/output.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
+import { withFetchedLedger } from './fetched.ts'
 
-export interface AuditVerifyOptions {
-  readonly path: string
+export type AuditVerifyOptions = LedgerSource & {
   /** Public keys of the checkpoints: PEM, JWK or JWK set. */
   readonly key?: string
   /** A checkpoint that was kept elsewhere. */
@@ -29,6 +30,9 @@ const BESIDE =
   'Checked with the files beside the ledger (.head, .checkpoints, .jwks) that exist; write access to the folder allows replacing them. ' +
   'Use --key and --checkpoint for copies that are stored elsewhere.'
 
+const FETCHED =
+  'Checked with checkpoints and keys of the gateway itself. Use -key and -checkpoint for copies that are stored elsewhere.'
+
 /** What to do about each finding. */
 const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
   valid: '',
@@ -47,6 +51,19 @@ export async function auditVerify(
   output: Output,
   { screen = process.stderr, env = process.env }: VerifyAround = {},
 ): Promise<number> {
+  if ('env' in options) {
+    const { env: gateway, ...rest } = options
+    return withFetchedLedger(gateway, (path) => verifyFile({ ...rest, path }, FETCHED, output, { screen, env }))
+  }
+  return verifyFile(options, BESIDE, output, { screen, env })
+}
+
+async function verifyFile(
+  options: Extract<AuditVerifyOptions, { readonly path: string }>,
+  advice: string,
+  output: Output,
+  { screen, env }: Required<VerifyAround>,
+): Promise<number> {
   const { path, key, checkpoint, logKey, strict = false } = options
   const bar = progressBar(screen, LONG_LEDGER_BYTES)
   try {
@@ -59,7 +76,7 @@ export async function auditVerify(
     const found = await verifyLedger(path, { ...files, hmacKey, strict, beside: true, onProgress: bar.show })
     bar.clear()
     print(found, options.output, output)
-    if (options.output === 'table' && key === undefined && found.verdict === 'valid') output.out(BESIDE)
+    if (options.output === 'table' && key === undefined && found.verdict === 'valid') output.out(advice)
     return found.exitCode
   } catch (error) {
     bar.clear()

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { exitWith, format } from '../shared/options.ts'
 import { type Format, terminal } from '../shared/output.ts'
 
@@ -12,7 +13,8 @@ export function addConfig(plat: Command): void {
     .summary('check a gateway.json before it is deployed')
     .description(
       'Prints every problem of a complete gateway.json with its full key path. With plat up that is .plat/gateway.json; ' +
-        'the gateway.json beside resources/ only adds to it. Exit codes: 0 valid, 3 on errors.',
+        'the gateway.json beside resources/ only adds to it.\n' +
+        exitCodesLine(findings['config validate']),
     )
     .option('--strict', 'unknown keys and missing files are errors, not warnings')
     .action(async (path: string, options: { strict?: true }) => {

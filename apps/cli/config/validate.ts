@@ -1,5 +1,6 @@
 import { formatProblem, type Problem } from '@plat/config'
 import { checkGatewayConfig, readConfigFile } from '@plat/gateway/config'
+import { EXIT } from '../shared/exit-codes.ts'
 
 export interface ValidateOptions {
   /** The gateway.json to check. */
@@ -10,9 +11,6 @@ export interface ValidateOptions {
   write(line: string): void
 }
 
-/** Exit code of a file with errors (docs/spec/gateway.md, "What the service does"). */
-const INVALID = 3
-
 /**
  * `plat config validate`: the gateway's own rules without a gateway. Unknown keys and missing files are warnings, because the
  * file may be written for another version or another machine.
@@ -22,7 +20,7 @@ export async function validateConfigFile({ path, strict, write }: ValidateOption
   const read = readConfigFile(path)
   const problems = read.kind === 'problem' ? [read.problem] : judgeConfig(read.text, strict)
   for (const problem of problems) write(formatProblem(problem))
-  if (problems.some((problem) => problem.severity === 'error')) return INVALID
+  if (problems.some((problem) => problem.severity === 'error')) return EXIT.found
   write(`config OK: ${path}`)
   return 0
 }

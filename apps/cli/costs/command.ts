@@ -8,15 +8,18 @@ export function addCosts(plat: Command): void {
     .command('costs')
     .summary('show the cost of agents by session and route')
     .description(
-      'Adds up the cost of agents by session and route. Reads the ledger; no gateway has to run. HELD is money of calls in ' +
+      'Adds up the cost of agents by session and route. Reads the ledger: that of a plat up of this machine as a file, so that it need not run, else that of the gateway. HELD is money of calls in ' +
         'progress, or whose process was killed: the next start of the gateway counts it as spent.',
     )
     .option('--ledger <file>', 'the ledger file (default: that of the running plat)')
     .addOption(dir())
     .addOption(format())
     .action(async ({ ledger, ...options }) => {
-      const [{ costs }, { ledgerPath }] = await Promise.all([import('./costs.ts'), import('../shared/ledger-path.ts')])
-      await exitWith(costs({ ...options, path: await ledgerPath(ledger, options.dir) }, terminal))
+      const [{ costs }, { findLedger }] = await Promise.all([
+        import('./costs.ts'),
+        import('../shared/ledger-source.ts'),
+      ])
+      await exitWith(costs({ ...options, ...(await findLedger(ledger, options.dir)) }, terminal))
     })
   plat
     .command('budgets')

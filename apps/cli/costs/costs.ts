@@ -1,10 +1,9 @@
 import { isObject } from '@plat/core'
-import { holdsOf, settledOf, tailLedger } from '@plat/ledger'
-import { CommandError, type Format, type Output, printList } from '../shared/output.ts'
+import { holdsOf, settledOf } from '@plat/ledger'
+import { type LedgerSource, readRecords } from '../shared/ledger-source.ts'
+import { type Format, type Output, printList } from '../shared/output.ts'
 
-export interface CostsOptions {
-  /** The ledger file; no gateway has to run. */
-  readonly path: string
+export type CostsOptions = LedgerSource & {
   readonly output: Format
 }
 
@@ -43,14 +42,9 @@ const MAX_ROWS = 10_000
 const OTHERS = '(others)'
 
 /** Shows what agents cost, by session and route, dearest first. Calls that neither cost nor hold anything are left out. */
-export async function costs({ path, output: format }: CostsOptions, output: Output): Promise<number> {
+export async function costs({ output: format, ...source }: CostsOptions, output: Output): Promise<number> {
   const book = new Book()
-  try {
-    for await (const { rec } of tailLedger(path)) book.see(rec)
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is wrong`)
-  }
+  for await (const { rec } of readRecords(source)) book.see(rec)
   const rows = book.rows()
   const visible = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns
   if (format !== 'table') printList(output, format, rows, visible)

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
@@ -47,7 +48,7 @@ export function addEvidence(plat: Command): void {
     .command('verify')
     .argument('<file>', 'an evidence object')
     .summary('verify an object, without ledger and gateway')
-    .description('Exit codes: 0 proven, 2 a file cannot be read, 3 changed or forged, or not signed by the given key.')
+    .description(exitCodesLine(findings['evidence verify']))
     .requiredOption('--key <file>', 'public keys (PEM, JWK or JWK set) of the checkpoints')
     .option('--log-key <file>', 'public keys of the transparency log that checkpoints are anchored in')
     .addOption(format())

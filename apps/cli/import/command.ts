@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { exitWith } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 import { IMPORT_FORMATS } from './formats.ts'
@@ -14,7 +15,8 @@ export function addImport(plat: Command): void {
     .description(
       'Converts a LiteLLM config.yaml, the MCP servers of Claude Code, Cursor or VS Code (mcp-json), those of Claude Desktop, or the MCP servers of a ' +
         'compose file. Lists with line and reason what was not converted. Changes nothing that exists; keys and tokens are ' +
-        'written into .plat/secrets, which is not committed.\nExit codes: 0 everything was converted, 3 not everything.',
+        'written into .plat/secrets, which is not committed.\n' +
+        exitCodesLine(findings.import),
     )
     .option('--agent <name>', 'the agent that may use what is imported', 'assistant')
     .action(async (format, file: string, dir: string, options: { agent: string }) => {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { reasonOf } from '@plat/core'
 import { Draft } from '../shared/draft.ts'
+import { EXIT } from '../shared/exit-codes.ts'
 import { homeOf } from '../shared/home.ts'
 import { CommandError, type Output, plain } from '../shared/output.ts'
 import { addAgent } from './agent.ts'
@@ -23,8 +24,6 @@ export interface ImportOptions {
   readonly env?: NodeJS.ProcessEnv
 }
 
-/** Exit code if something was not converted. */
-const INCOMPLETE = 3
 /** Largest file that is read, in bytes. */
 const FILE_MAX_BYTES = 1024 * 1024
 
@@ -45,7 +44,7 @@ export async function importFile(options: ImportOptions, output: Output): Promis
   notes.print(file, format === 'litellm' || format === 'compose' ? text : withoutComments(text), output)
   for (const line of [...todo, ...next]) output.out(`next: ${plain(line)}`)
   output.out(`next: plat up${shortDir(dir)}`)
-  return notes.count === 0 ? 0 : INCOMPLETE
+  return notes.count === 0 ? 0 : EXIT.found
 }
 
 /** @throws CommandError with exit code 2 */

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
@@ -8,11 +9,11 @@ export function addLicense(plat: Command): void {
     .command('license')
     .description('the license')
     .command('show')
-    .argument('[file]', 'a licence (default: licenseFile of the running plat)')
+    .argument('[file]', 'a license (default: that of the running plat or of the gateway)')
     .summary('show the state and content of a license')
     .description(
       'Shows the state and content of a license. A license only enables paid features, and this version has none.\n' +
-        'Exit codes: 0 none, valid or in its grace period, 3 invalid or expired.',
+        exitCodesLine(findings['license show']),
     )
     .addOption(new Option('--key <file>', 'public key (PEM) of the license issuer (default: the key of this build)'))
     .addOption(dir())

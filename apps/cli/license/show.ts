@@ -1,8 +1,9 @@
 import { readText } from '@plat/config'
-import { type Clock, reasonOf, rfc3339, systemClock } from '@plat/core'
+import { type Clock, isObject, reasonOf, systemClock } from '@plat/core'
 import {
   buildAuthority,
   type LicenseAuthority,
+  licenseView,
   MAX_LICENSE_BYTES,
   NO_LICENSE,
   readAuthority,
@@ -10,7 +11,9 @@ import {
   type Standing,
   standingOf,
 } from '@plat/license'
-import { findFolder } from '../shared/gateway.ts'
+import { admin } from '../shared/admin-api.ts'
+import { EXIT } from '../shared/exit-codes.ts'
+import { findGateway } from '../shared/gateway.ts'
 import { gatewayConfig } from '../shared/gateway-config.ts'
 import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
 
@@ -24,16 +27,34 @@ export interface LicenseShowOptions {
   readonly clock?: Clock
 }
 
-/** Exit code of a licence that does not count. */
-const DOES_NOT_COUNT = 3
-
 /** `plat license show`. @returns 0 none, valid or in its grace, 3 invalid or expired */
 export async function licenseShow(options: LicenseShowOptions, output: Output): Promise<number> {
-  const { path, dir, key, output: format, clock = systemClock } = options
-  const file = path ?? gatewayConfig((await findFolder(dir)).home.gatewayConfig).licenseFile
+  const displayed = await licenseOf(options)
+  printObject(output, options.output, displayed)
+  return displayed.state === 'invalid' || displayed.state === 'expired' ? EXIT.found : EXIT.done
+}
+
+/** The license of a file, else of the `plat up` of a directory, else of a gateway. */
+async function licenseOf({ path, dir, key, clock = systemClock }: LicenseShowOptions): Promise<Shown> {
+  if (path !== undefined) return ofFile(path, key, clock)
+  const { home, env } = await findGateway(dir)
+  if (home !== null) return ofFile(gatewayConfig(home.gatewayConfig).licenseFile, key, clock)
+  if (key !== undefined)
+    throw new CommandError('-key needs the file of a license: the gateway uses its own key', EXIT.usage)
+  const view = await admin(env, 'GET', '/v1/license')
+  if (isShown(view)) return view
+  throw new CommandError('the response of the gateway is not a license')
+}
+
+type Shown = Readonly<Record<string, string | number>>
+
+function isShown(body: unknown): body is Shown {
+  return isObject(body) && Object.values(body).every((value) => typeof value === 'string' || typeof value === 'number')
+}
+
+async function ofFile(file: string, key: string | undefined, clock: Clock): Promise<Shown> {
   const standing = file === '' ? NO_LICENSE : await standingIn(file, await authorityOf(key), clock)
-  printObject(output, format, { file: file || 'none', ...rowsOf(standing) })
-  return standing.state === 'invalid' || standing.state === 'expired' ? DOES_NOT_COUNT : 0
+  return { file: file || 'none', ...licenseView(standing) }
 }
 
 async function authorityOf(key: string | undefined): Promise<LicenseAuthority> {
@@ -53,22 +74,5 @@ async function standingIn(file: string, authority: LicenseAuthority, clock: Cloc
 async function textOf(file: string): Promise<string> {
   const text = await readText(file, MAX_LICENSE_BYTES)
   if (text !== null) return text
-  throw new CommandError(`${file}: cannot be read, or has more than ${MAX_LICENSE_BYTES} bytes`, DOES_NOT_COUNT)
-}
-
-function rowsOf({ state, edition, reason, license, daysLeft, nodeLimit }: Standing): Record<string, string | number> {
-  return {
-    edition,
-    state,
-    ...(reason !== null && { reason }),
-    ...(license !== null && {
-      id: license.id,
-      holder: license.holder,
-      from: rfc3339(license.notBefore * 1000),
-      until: rfc3339(license.expiresAt * 1000),
-      graceDays: license.graceDays,
-    }),
-    ...(daysLeft !== null && { daysLeft }),
-    nodes: nodeLimit === 0 ? 'unlimited' : nodeLimit,
-  }
+  throw new CommandError(`${file}: cannot be read, or has more than ${MAX_LICENSE_BYTES} bytes`, EXIT.found)
 }

@@ -28,8 +28,8 @@ export async function callerLine({ PLAT_ADMIN_URL }: HomeEnv, by: string): Promi
   if (by !== STATIC_TOKEN) return plain(by)
   const config = await adminOpen(PLAT_ADMIN_URL, '/v1/auth/config')
   return isObject(config) && config.mode !== 'token'
-    ? `${by}, the static token: for emergencies only; log in with plat login`
-    : `${by}, the static token, which is no person: people log in where adminAuth.mode is both`
+    ? `${by}, the static token for emergencies; log in: plat login`
+    : `${by}, the static token, which is no person`
 }
 
 export interface WhoamiOptions {

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
@@ -12,7 +13,8 @@ export function addPolicy(plat: Command): void {
     .summary('evaluate recorded calls with other policies')
     .description(
       'Evaluates the calls in the ledger with other policies, and prints which decisions would change. The running gateway ' +
-        'does it, without any effect on it.\nExit codes: 0 no change, 3 some decisions change, or depend on arguments that were not captured.',
+        'does it, without any effect on it.\n' +
+        exitCodesLine(findings['policy simulate']),
     )
     .requiredOption(
       '-f, --file <path>',
@@ -38,7 +40,7 @@ function addTest(policy: Command): void {
     .description(
       'Decides about a call by the resources of a directory, with the code of the gateway, and names the rule with its file and line. Nothing runs, ' +
         'and nothing is called. With -file it runs tests: a YAML file with a list tests.\n' +
-        'Exit codes: 0 allowed (or as -expect says, or all tests passed), 3 otherwise.',
+        exitCodesLine(findings['policy test']),
     )
     .option('-f, --file <tests.yaml>', 'run the tests of a file')
     .option('--user <name>', 'the user of the session')
@@ -67,8 +69,10 @@ function addExplain(policy: Command): void {
     .summary('compare a recorded decision with what the policies of the folder decide now')
     .description(
       'Prints how a call was decided, and what the policies of the folder decide about it now, with the file and line of the rule. ' +
-        'Exit codes: 0 the same, 3 another decision, or one that depends on arguments, which records do not have.',
+        'The folder is -f, or the directory of the plat up that the command talks to.\n' +
+        exitCodesLine(findings['policy explain']),
     )
+    .option('-f, --file <dir>', 'the folder of the policies: a directory with resources/')
     .addOption(dir())
     .addOption(format())
     .action(async (id: string, options) => {

@@ -1,5 +1,6 @@
 import { adminList } from '../shared/admin-api.ts'
-import { findFolder } from '../shared/gateway.ts'
+import { EXIT } from '../shared/exit-codes.ts'
+import { findGateway } from '../shared/gateway.ts'
 import { CommandError, type Format, type Output, plain, printObject } from '../shared/output.ts'
 import { isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 import { rowsOf } from './test.ts'
@@ -8,11 +9,10 @@ import { warnOfEngine, withTrial } from './trial.ts'
 export interface PolicyExplainOptions {
   readonly dir?: string | undefined
   readonly id: string
+  /** The folder of the policies. Default: the directory of the `plat up` that the command talks to. */
+  readonly file?: string | undefined
   readonly output: Format
 }
-
-/** Exit code if the policies of the folder would decide otherwise. */
-const CHANGED = 3
 
 /**
  * `plat policy explain`: the recorded decision of a call, and what the policies of the folder decide about it now.
@@ -20,20 +20,25 @@ const CHANGED = 3
  * @throws CommandError if the ledger has no such call
  */
 export async function policyExplain(
-  { dir, id, output: format }: PolicyExplainOptions,
+  { dir, id, file, output: format }: PolicyExplainOptions,
   output: Output,
 ): Promise<number> {
-  const { home, env } = await findFolder(dir)
+  const { home, env } = await findGateway(dir)
+  const policies = file ?? home?.dir
   const records = await adminList(env, `/v1/audit/records?call=${encodeURIComponent(id)}`, isLedgerRecord)
   const last = records.findLast(({ rec }) => rec.kind === 'outcome' || rec.kind === 'decision')
   if (last === undefined)
     throw new CommandError(`the ledger has no finished call ${plain(id)}; plat session <id> -o wide lists calls`)
-  return withTrial(home.dir, async (folder) => {
+  if (policies === undefined) {
+    printObject(output, format, { ...recordedRows(last), now: 'not judged: name the folder of the policies with -f' })
+    return EXIT.done
+  }
+  return withTrial(policies, async (folder) => {
     const judged = folder.trial.judgeRecord(last.rec)
     const now = judged === null ? null : rowsOf(judged.verdict, await folder.locate(judged.verdict))
     printObject(output, format, { ...recordedRows(last), ...(now === null ? NOT_JUDGED : prefixed(now)) })
     warnOfEngine(folder, output)
-    return judged === null || judged.verdict.action === judged.was ? 0 : CHANGED
+    return judged === null || judged.verdict.action === judged.was ? EXIT.done : EXIT.found
   })
 }
 

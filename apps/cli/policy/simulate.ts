@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Clock, parseDuration, parseStrict, reasonOf, rfc3339, systemClock } from '@plat/core'
 import { isSimulation, type SimulatedCall, type Simulation } from '@plat/gateway/simulation'
 import { admin } from '../shared/admin-api.ts'
+import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { homeOf } from '../shared/home.ts'
 import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
@@ -21,8 +22,6 @@ export interface PolicySimulateOptions {
 
 /** Calls that are listed; further ones are only counted. */
 const MAX_LISTED = 10_000
-/** Exit code if a decision would change or is undetermined. */
-const CHANGES = 3
 /** A simulation over less than so much time needs no progress bar, in milliseconds. */
 const LONG_MS = 60_000
 
@@ -61,7 +60,7 @@ export async function policySimulate(
     bar.clear()
   }
   print(items, counts, format, output)
-  return counts.changed + counts.needs_arguments === 0 ? 0 : CHANGES
+  return counts.changed + counts.needs_arguments === 0 ? 0 : EXIT.found
 }
 
 function print(items: readonly SimulatedCall[], counts: Counts, format: Format, output: Output): void {

@@ -1,4 +1,5 @@
 import type { Verdict } from '@plat/gateway/policy-trial'
+import { EXIT } from '../shared/exit-codes.ts'
 import { CommandError, type Format, type Output, plain, printObject } from '../shared/output.ts'
 import { readCall, type WrittenCall, warnOfEngine, withTrial } from './trial.ts'
 
@@ -9,9 +10,6 @@ export interface PolicyTestOptions extends Omit<WrittenCall, 'args'> {
   readonly expect?: string | undefined
   readonly output: Format
 }
-
-/** Exit code of a call that is not allowed, or whose verdict is not the expected one. */
-const FOUND = 3
 
 /**
  * `plat policy test`: what the gateway would decide about a call by the resources of a directory.
@@ -26,7 +24,7 @@ export async function policyTest(
     const verdict = folder.trial.judge(call)
     printObject(output, format, rowsOf(verdict, await folder.locate(verdict)))
     warnOfEngine(folder, output)
-    return verdict.action === (expect ?? 'allow') ? 0 : FOUND
+    return verdict.action === (expect ?? 'allow') ? 0 : EXIT.found
   })
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
@@ -6,11 +7,11 @@ import { terminal } from '../shared/output.ts'
 export function addPosture(plat: Command): void {
   plat
     .command('posture')
-    .argument('[file]', 'a gateway.json (default: that of the running plat)')
+    .argument('[file]', 'a gateway.json (default: that of the running plat or of the gateway)')
     .summary('report risks of a valid gateway.json, and how to avoid them')
     .description(
       'Reports risks of a valid gateway.json, and how to avoid them. Risks whose IDs are in posture.accept are omitted.\n' +
-        'Exit codes: 0 none, 3 some, or the file is invalid.',
+        exitCodesLine(findings.posture),
     )
     .addOption(dir())
     .addOption(format())

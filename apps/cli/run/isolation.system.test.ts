@@ -26,16 +26,21 @@ async function setup(): Promise<{ readonly home: PlatFolder; readonly folder: st
 }
 
 /** Runs a shell script isolated. Returns its exit code and what it wrote to the file `$OUT`. */
-async function isolated(script: string, { home, folder }: Awaited<ReturnType<typeof setup>>) {
+async function isolated(
+  script: string,
+  { home, folder }: Awaited<ReturnType<typeof setup>>,
+  governed: PlatFolder | null = home,
+) {
   const out = join(home.dir, 'out')
   await writeFile(out, '')
-  const isolation = chooseIsolation('on', home, folder)
+  const isolation = chooseIsolation('on', governed, folder)
   assert.ok(isolation.isolated)
   const code = await runProgram(['sh', '-c', script], { ...process.env, OUT: out, PLAT: dirname(home.env) }, isolation)
   return { code, text: await readFile(out, 'utf8') }
 }
 
 before(() => {
+  process.env.PLAT_CONTEXTS = join(tempFolder(), 'plat', 'contexts.json')
   if ((process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, 'bwrap')))) return
   process.env.PATH = `${join(unpackDebianPackage('bubblewrap', tempFolder()), 'usr/bin')}:${process.env.PATH}`
 })
@@ -47,6 +52,31 @@ test('an isolated program sees of .plat only the folder of its run', async () =>
   )
   assert.equal(code, 7)
   assert.match(text, /^\S+\/run\/run-a\/mcp\.json\n.*env: No such file/)
+})
+
+test('an isolated program sees neither logins, nor those that follow, nor files with tokens', async (t) => {
+  const of = await setup()
+  const config = tempFolder()
+  const file = join(config, 'token')
+  const before = { contexts: process.env.PLAT_CONTEXTS, token: process.env.PLAT_ADMIN_TOKEN_FILE }
+  process.env.PLAT_CONTEXTS = join(config, 'plat', 'contexts.json')
+  process.env.PLAT_ADMIN_TOKEN_FILE = file
+  t.after(() => {
+    for (const [name, value] of [
+      ['PLAT_CONTEXTS', before.contexts],
+      ['PLAT_ADMIN_TOKEN_FILE', before.token],
+    ] as const) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  })
+  await mkdir(join(config, 'plat'))
+  await writeFile(join(config, 'plat', 'logins.json'), 'refresh-token')
+  await writeFile(file, 'static-token')
+  const remote = await isolated(`cat ${config}/plat/* ${file} >>"$OUT" 2>/dev/null; true`, of, null)
+  assert.equal(remote.text, '')
+  const local = await isolated(`cat ${config}/plat/* ${file} >>"$OUT" 2>/dev/null; true`, of)
+  assert.equal(local.text, '')
 })
 
 test('an isolated program does not find the keys by way of another process', async () => {

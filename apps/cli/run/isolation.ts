@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { reasonOf } from '@plat/core'
+import { loginsFile } from '../login/logins.ts'
+import { tokenFilesOf } from '../shared/contexts.ts'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
 import { usableSocketPath } from '../stdio/launch/socket.ts'
@@ -28,24 +30,26 @@ export const FILTER_FD = 4
 /** Time limit of the trial start of bubblewrap, in milliseconds. */
 const TRIAL_MS = 5_000
 
-const NOT_ISOLATED = "plat run: not isolated: the program runs as you and can read plat's keys and tokens in"
+const NOT_ISOLATED = "plat run: not isolated: the program runs as you and can read plat's keys, tokens and logins"
 
 const ISOLATED =
-  'plat run: isolated: the program cannot see .plat or other processes, and cannot change the resources;' +
+  "plat run: isolated: the program cannot see .plat, plat's logins or other processes, and cannot change the resources;" +
   ' it can read and write your other files and use the network'
 
 /**
- * Decides how the program is started. `folder` is the folder of this run, the only part of `.plat` that the program sees.
+ * Decides how the program is started. `folder` is the folder of this run, the only part of `.plat` that the program sees. `home` is null for a
+ * gateway of another machine.
  * @throws CommandError if the mode is `on` and bubblewrap is not installed or cannot be used.
  */
-export function chooseIsolation(mode: IsolationMode, home: PlatFolder, folder: string): Isolation {
-  if (mode === 'off') return plain(`${NOT_ISOLATED} ${dirname(home.env)} (-isolate off)`)
+export function chooseIsolation(mode: IsolationMode, home: PlatFolder | null, folder: string): Isolation {
+  if (mode === 'off') return plain(`${NOT_ISOLATED} (-isolate off)`)
+  const exposed = exposedSecrets(process.env, [process.cwd(), folder, ...(home === null ? [] : [home.dir])])
   const bwrap = findOnPath('bwrap')
   const options = bwrap === null ? [] : sandboxOptions(home, folder)
-  const obstacle = bwrap === null ? 'bubblewrap (bwrap) is not installed' : tryOut(bwrap, options)
+  const obstacle = exposed ?? (bwrap === null ? 'bubblewrap (bwrap) is not installed' : tryOut(bwrap, options))
   if (bwrap !== null && obstacle === null) return sandboxed(bwrap, options)
-  if (mode === 'on') throw new CommandError(`-isolate on: ${obstacle}; install it, or use -isolate off`)
-  return plain(`${NOT_ISOLATED} ${dirname(home.env)}: ${obstacle}`)
+  if (mode === 'on') throw new CommandError(`-isolate on: ${obstacle}; mend that, or use -isolate off`)
+  return plain(`${NOT_ISOLATED}: ${obstacle}`)
 }
 
 function plain(notice: string): Isolation {
@@ -68,19 +72,47 @@ function sandboxed(bwrap: string, options: readonly string[]): Isolation {
  * neither they nor a folder above them can be moved away (a mount point cannot be renamed). A pid namespace hides the processes that
  * hold keys in memory or have `.plat` open (`/proc/<pid>/root`).
  */
-function sandboxOptions(home: PlatFolder, folder: string): string[] {
+function sandboxOptions(home: PlatFolder | null, folder: string): string[] {
+  return [
+    ...['--dev-bind', '/', '/', '--unshare-user-try', '--unshare-pid', '--cap-drop', 'ALL', '--die-with-parent'],
+    ...(home === null ? [] : homeOptions(home, folder)),
+    ...secretOptions(process.env),
+    ...['--proc', '/proc', '--chdir', process.cwd()],
+  ]
+}
+
+function homeOptions(home: PlatFolder, folder: string): string[] {
   const dir = realpathSync(home.dir)
   const plat = realpathSync(dirname(home.env))
   const bindToItself = (path: string) => ['--dev-bind', path, path]
   const readOnly = governingPaths(home).flatMap((path) => ['--ro-bind', path, path])
   return [
-    ...['--dev-bind', '/', '/', '--unshare-user-try', '--unshare-pid', '--cap-drop', 'ALL', '--die-with-parent'],
     ...ancestors(dir).flatMap(bindToItself),
     ...readOnly,
     ...['--tmpfs', plat, ...socketFolder(home)],
     ...bindToItself(join(plat, 'run', folder.slice(folder.lastIndexOf('/') + 1))),
-    ...['--proc', '/proc', '--chdir', process.cwd()],
   ]
+}
+
+/** Returns why the folder with contexts and logins cannot be hidden: the program needs a folder in it. Null if it can. */
+function exposedSecrets(env: NodeJS.ProcessEnv, needed: readonly string[]): string | null {
+  const folder = dirname(loginsFile(env))
+  const isNeeded = needed.some((path) => path === folder || path.startsWith(`${folder}/`))
+  return isNeeded ? `PLAT_CONTEXTS is in ${folder}, which the program needs; move it to a folder for it alone` : null
+}
+
+/**
+ * Hides the folder with contexts and logins, also from a login that follows, and files with tokens: with them the program could approve its
+ * own calls.
+ */
+function secretOptions(env: NodeJS.ProcessEnv): string[] {
+  const folder = dirname(loginsFile(env))
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const files = [env.PLAT_ADMIN_TOKEN_FILE, env.PLAT_BROKER_TOKEN_FILE, ...tokenFilesOf(env)]
+  const present = files.flatMap((file) => (file !== undefined && existsSync(file) ? [realpathSync(file)] : []))
+  return [...new Set(present)]
+    .flatMap((file) => ['--ro-bind', '/dev/null', file])
+    .concat(['--tmpfs', realpathSync(folder)])
 }
 
 /** Hides the socket of the stdio bridge where it is not in `.plat`: a program could otherwise call servers past the gateway. */

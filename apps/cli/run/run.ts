@@ -1,12 +1,12 @@
-import { mkdir, rm } from 'node:fs/promises'
-import { userInfo } from 'node:os'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { base32, reasonOf, rfc3339, systemClock, systemIds } from '@plat/core'
 import { askToRevoke, RUN_ENDED } from '../revoke/revoke.ts'
-import { type AgentGrant, readAgent } from '../shared/agent.ts'
+import { type AgentGrant, fetchAgent, readAgent } from '../shared/agent.ts'
 import { mint } from '../shared/broker.ts'
-import { findFolder } from '../shared/gateway.ts'
-import { type HomeEnv, writePrivate } from '../shared/home.ts'
+import { findGateway } from '../shared/gateway.ts'
+import { type GatewayEnv, type PlatFolder, writePrivate } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
 import { programEnvironment } from './environment.ts'
 import { startForwarder } from './forwarder.ts'
@@ -32,11 +32,12 @@ const SECRET_BYTES = 32
  */
 export async function run(options: RunOptions, output: Output): Promise<number> {
   if (options.command.length === 0) throw new CommandError('say what to run: plat run <agent> -- <command>', 2)
-  const { home, env } = await findFolder(options.dir)
-  const agent = await readAgent(home.dir, options.agent)
+  const { home, env } = await findGateway(options.dir)
+  const agent = home === null ? await fetchAgent(env, options.agent) : await readAgent(home.dir, options.agent)
+  if (env.PLAT_GATEWAY_URL === '') throw new CommandError('the gateway is not known; set PLAT_GATEWAY_URL')
   const ids = systemIds(systemClock)
   const session = `run-${base32(ids.random(SESSION_RANDOM_BYTES)).slice(0, 13)}`
-  const folder = join(home.runs, session)
+  const folder = await folderOf(home, session)
   const live = await openSession({
     clock: systemClock,
     mint: () => mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, mintRequest(agent, session)),
@@ -58,12 +59,18 @@ export async function run(options: RunOptions, output: Output): Promise<number> 
   }
 }
 
+/** A folder that only this run uses: of the `.plat` of its `plat up`, else a temporary one. Closed to other users. */
+async function folderOf(home: PlatFolder | null, session: string): Promise<string> {
+  if (home === null) return await mkdtemp(join(tmpdir(), `plat-${session}-`))
+  return join(home.runs, session)
+}
+
 /** Gateways accept a token a little beyond its end, since clocks differ; the revocation lasts longer than that. In milliseconds. */
 const BEYOND_EXPIRY_MS = 5 * 60_000
 
 /** Revokes the session, so that neither background processes nor a copied token can use it. Reports a failure. */
 async function revokeSession(
-  env: HomeEnv,
+  env: GatewayEnv,
   of: { readonly agent: AgentGrant; readonly session: string; readonly expiresAt: number },
   output: Output,
 ): Promise<void> {

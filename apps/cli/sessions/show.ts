@@ -1,5 +1,6 @@
 import { adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
+import type { GatewayEnv } from '../shared/home.ts'
 import { CommandError, type Output, plain, printData, printObject } from '../shared/output.ts'
 import { eventOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 import type { SessionsOptions } from './sessions.ts'
@@ -13,19 +14,22 @@ export async function showCall(
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(dir)
-  const records = await adminList(env, `/v1/audit/records?call=${encodeURIComponent(id)}`, isLedgerRecord)
-  if (records.length === 0)
-    throw new CommandError(
-      `the ledger has no call ${plain(id)}; plat session <id> -o wide lists the calls of a session`,
-    )
+  const records = await callRecords(env, id)
   if (format === 'name') output.out(plain(id))
   else if (format === 'json' || format === 'yaml') printData(output, format, records)
-  else printObject(output, 'table', rowsOf(records, format === 'wide'))
+  else printObject(output, 'table', callRows(records, format === 'wide'))
   return 0
 }
 
+/** The records of a call. @throws CommandError if the ledger has none */
+export async function callRecords(env: GatewayEnv, id: string): Promise<readonly LedgerRecord[]> {
+  const records = await adminList(env, `/v1/audit/records?call=${encodeURIComponent(id)}`, isLedgerRecord)
+  if (records.length > 0) return records
+  throw new CommandError(`the ledger has no call ${plain(id)}; plat session <id> -o wide lists the calls of a session`)
+}
+
 /** The call in rows: later records know more than earlier ones. */
-function rowsOf(records: readonly LedgerRecord[], wide: boolean): Readonly<Record<string, string>> {
+export function callRows(records: readonly LedgerRecord[], wide: boolean): Readonly<Record<string, string>> {
   const [first] = records
   const known: Readonly<Record<string, unknown>> = Object.assign({}, ...records.map(({ rec }) => rec))
   const text = (name: string) => textOf(known[name])

@@ -119,9 +119,17 @@ function refusalIn(answer: unknown): { error?: string; message?: string } {
   return { error: String(answer.error), message: String(answer.message) }
 }
 
-/** Every item of a list, page by page, as far as `isItem` knows it. */
+/** Every item of a list, as far as `isItem` knows it. */
 export async function adminList<T>(env: GatewayEnv, path: string, isItem: (item: unknown) => item is T): Promise<T[]> {
-  const found: T[] = []
+  return await Array.fromAsync(adminPages(env, path, isItem))
+}
+
+/** The same for a list that may be too long for the memory: page by page. */
+export async function* adminPages<T>(
+  env: GatewayEnv,
+  path: string,
+  isItem: (item: unknown) => item is T,
+): AsyncGenerator<T> {
   const cursors = new Set<string>()
   for (let cursor: string | null = ''; cursor !== null; ) {
     // A list that begins anew would never end.
@@ -132,8 +140,7 @@ export async function adminList<T>(env: GatewayEnv, path: string, isItem: (item:
     if (typeof answer !== 'object' || answer === null || !('items' in answer) || !Array.isArray(answer.items)) {
       throw new CommandError('the response of the gateway is not a list')
     }
-    for (const item of answer.items.filter(isItem)) found.push(item)
+    yield* answer.items.filter(isItem)
     cursor = 'nextCursor' in answer && typeof answer.nextCursor === 'string' ? answer.nextCursor : null
   }
-  return found
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -68,6 +69,21 @@ export async function readContexts(env: NodeJS.ProcessEnv): Promise<Contexts> {
     found[name] = one
   }
   return { current: typeof current === 'string' ? current : null, contexts: found }
+}
+
+/** Files with tokens that contexts name; none if the file of the contexts is missing or damaged. */
+export function tokenFilesOf(env: NodeJS.ProcessEnv): readonly string[] {
+  let value: unknown
+  try {
+    value = parseStrict(readFileSync(contextsFile(env)))
+  } catch {
+    return []
+  }
+  const contexts = isObject(value) && isObject(value.contexts) ? Object.values(value.contexts) : []
+  const valid = contexts.filter((one) => Check(contextSchema, one))
+  return valid.flatMap(({ tokenFile, brokerTokenFile }) =>
+    [tokenFile, brokerTokenFile].filter((file) => file !== undefined),
+  )
 }
 
 /** Stores contexts, readable by their owner only. */

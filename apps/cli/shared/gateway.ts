@@ -61,18 +61,6 @@ async function locateGateway(
   return findHome(undefined, from)
 }
 
-/**
- * The same for commands that read files of the directory.
- * @throws CommandError if only addresses are known
- */
-export async function findFolder(dir: string | undefined): Promise<{ home: PlatFolder; env: HomeEnv }> {
-  const { home, env } = await findGateway(dir)
-  if (home !== null) return { home, env }
-  throw new CommandError(
-    'this command reads files of plat up: run it where plat up runs, or name its directory with -dir',
-  )
-}
-
 /** Null: the variables name no gateway. An address without a token or a login is not enough: `plat run` sets some for its programs. */
 async function fromVariables(env: NodeJS.ProcessEnv): Promise<HomeEnv | null> {
   const token = env.PLAT_ADMIN_TOKEN || (await tokenIn(env.PLAT_ADMIN_TOKEN_FILE))

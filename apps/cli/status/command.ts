@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { type Format, terminal, type WideFormat } from '../shared/output.ts'
 
@@ -9,7 +10,7 @@ export function addStatus(plat: Command): void {
     .summary('show what runs, and what needs attention')
     .description(
       'Shows addresses, resources in force, problems, the head of the ledger, pending approvals and revocations of a running plat. ' +
-        'Exit codes: 0 everything is in force, 1 nothing runs, 3 some resource is refused.',
+        exitCodesLine(findings.status),
     )
     .addOption(dir())
     .addOption(wideFormat())

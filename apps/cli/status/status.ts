@@ -4,6 +4,7 @@ import { isRevocationView } from '@plat/gateway/revocations'
 import { API_VERSION, kinds } from '@plat/resources'
 import { callerLine, isWhoami } from '../login/whoami.ts'
 import { admin, adminList } from '../shared/admin-api.ts'
+import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv, PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output, plain, printData, printObject, type WideFormat } from '../shared/output.ts'
@@ -17,8 +18,6 @@ export interface StatusOptions {
   readonly output: WideFormat
 }
 
-/** Exit code while some resource is refused. */
-const REFUSED = 3
 /** How long a service may take to say that it is ready, in milliseconds. */
 const READY_MS = 5000
 /** Problems of a table; `wide` and the formats for programs have all. */
@@ -84,7 +83,7 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
   if (format === 'name') output.out(found.gateway.url)
   else if (format === 'json' || format === 'yaml') printData(output, format, found)
   else printStatus(output, { ...found, caller: await callerLine(env, caller) }, format === 'wide')
-  return refused.length > 0 ? REFUSED : 0
+  return refused.length > 0 ? EXIT.found : 0
 }
 
 async function stdioServersOf({ stdioSocket }: PlatFolder): Promise<Pick<Status, 'stdioServers'>> {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { exitWith } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
@@ -12,7 +13,7 @@ export function addValidate(plat: Command): void {
       'Prints what plat up would refuse of a directory, one line each with file, line and field, and starts nothing. ' +
         'Warnings name what is accepted and probably not meant: rules that match nothing, missing secrets and prices, ' +
         'resources that are too large for a cluster. ' +
-        'Exit codes: 0 valid, 3 something is refused.',
+        exitCodesLine(findings.validate),
     )
     .option('--strict', 'warnings are errors')
     .action(async (dir: string, { strict = false }: { strict?: boolean }) => {

@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { EXIT } from '../shared/exit-codes.ts'
 import { homeOf, type PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
 import { locateProblems, locateRefused, locateWarnings } from './locate.ts'
 import { withRendered } from './rendered.ts'
 import { readSurroundings } from './warnings/surroundings.ts'
 import { findWarnings } from './warnings/warnings.ts'
-
-/** Exit code where something is refused, as of `plat config validate`. */
-const INVALID = 3
 
 /** Problems of a directory, one line each. */
 export interface Findings {
@@ -31,7 +29,7 @@ export async function validateResources(
   const { errors, warnings } = await findingsOf(home)
   for (const line of errors) output.out(line)
   for (const line of warnings) output.err(`warning: ${line}`)
-  if (errors.length > 0 || (strict && warnings.length > 0)) return INVALID
+  if (errors.length > 0 || (strict && warnings.length > 0)) return EXIT.found
   output.out(`resources OK: ${resources}`)
   return 0
 }

@@ -82,6 +82,8 @@ export const adminRoutes = {
     within: 'cluster',
     does: 'Goes on with a state database that went back in time, as it is.',
   },
+  'GET /v1/posture': { needs: 'viewer', within: 'cluster', does: 'Risks of the configuration that is in force.' },
+  'GET /v1/license': { needs: 'viewer', within: 'cluster', does: 'The state and content of the license.' },
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },

@@ -5,6 +5,7 @@ import { createEvidence } from '../evidence/objects/index.ts'
 import { createOffline } from '../evidence/offline/index.ts'
 import { createTransparency } from '../evidence/transparency/index.ts'
 import { createConfigBundle } from '../operate/config-bundle/index.ts'
+import { createLicenseRoutes } from '../operate/license/routes.ts'
 import { createCloudLoans } from '../targets/models/index.ts'
 import { problemsOfBundle } from './bundled.ts'
 import type { Callers } from './callers.ts'
@@ -31,6 +32,13 @@ export async function startEvidence(shared: Shared, { ledgers }: Callers) {
   const evidence = createEvidence({ ...shared, checkpoints, ledgers })
   const problemsOf = problemsOfBundle(config)
   const bundles = keep(await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of('') }))
-  keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMeter(metrics) }))
-  return { offline, collector, anchors, evidence, bundles }
+  const license = keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMeter(metrics) }))
+  return {
+    offline,
+    collector,
+    anchors,
+    evidence,
+    bundles,
+    license: { routes: createLicenseRoutes(() => license.standing()) },
+  }
 }

@@ -51,7 +51,15 @@ test('the document is served without a token, and responses of the gateway match
     assert.ok(Check(schema, answer), `${at}: ${JSON.stringify(Errors(schema, answer))}`)
     return Object(answer)
   }
-  for (const path of ['/v1/auth/config', '/v1/whoami', '/v1/audit/head', '/v1/audit/jwks']) await fits('GET', path)
+  for (const path of [
+    '/v1/auth/config',
+    '/v1/whoami',
+    '/v1/audit/head',
+    '/v1/audit/jwks',
+    '/v1/posture',
+    '/v1/license',
+  ])
+    await fits('GET', path)
   const revocation = { target: { agent: 'default/other' }, mode: 'revoke', reason: 'a test' }
   await fits('POST', '/v1/revocations', revocation)
   const filled = ['/v1/revocations', '/v1/sessions', '/v1/audit/records']

@@ -1,4 +1,5 @@
 /** Requests and responses of each route of the admin API. @table */
+import { LICENSE_STATES } from '@plat/license'
 import { type TSchema, Type } from 'typebox'
 import type { AdminRoute } from '../admin/index.ts'
 import { decisionSchema } from '../decide/approvals/routes.ts'
@@ -205,6 +206,27 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'POST /v1/admin/config:bundle': {
     body: BUNDLE_TYPE,
     answer: Type.Object({ issuer: text(), revision: Type.Integer(), applied: Type.Boolean() }),
+  },
+  'GET /v1/posture': {
+    answer: Type.Object({
+      items: Type.Array(Type.Object({ id: text(), risk: text(), fix: text() })),
+      idleAccepts: Type.Array(text()),
+      nextCursor: Type.Null(),
+    }),
+  },
+  'GET /v1/license': {
+    answer: Type.Object({
+      edition: text(),
+      state: Type.Enum([...LICENSE_STATES], { type: 'string' }),
+      reason: Type.Optional(text()),
+      id: Type.Optional(text()),
+      holder: Type.Optional(text()),
+      from: Type.Optional(time()),
+      until: Type.Optional(time()),
+      graceDays: Type.Optional(whole()),
+      daysLeft: Type.Optional(Type.Integer()),
+      nodes: Type.Union([whole(), Type.Literal('unlimited')]),
+    }),
   },
   'GET /v1/accounts': list(account, { user: text(), provider: text() }),
   'DELETE /v1/accounts/:id': { answer: null },
