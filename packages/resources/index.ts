@@ -21,7 +21,7 @@ export {
   type ToolPolicySpec,
 } from './kinds/kinds.ts'
 export { type AgentSessionSpec, isTerminal, SESSION_PHASES } from './kinds/sandbox/agentsession.ts'
-export { grantsOf } from './kinds/sandbox/scopes.ts'
+export { grantsOf, modelPathOf } from './kinds/sandbox/scopes.ts'
 export type { TrustTierSpec } from './kinds/sandbox/trusttier.ts'
 export { linesOf, type ParsedManifest, parseResource } from './manifest.ts'
 export { readManifestAside } from './manifest-aside.ts'

@@ -195,6 +195,8 @@ export const agentFields: Fields = {
   'budget.perMonthUSD': quantity,
   model: object,
   ...below('model', model),
+  modelRoutes: { ...strings, maxItems: 64 },
+  'modelRoutes[]': { ...string, pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' },
   a2a: object,
   ...below('a2a', a2a),
 }

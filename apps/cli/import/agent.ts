@@ -5,28 +5,28 @@ export interface AgentParts {
   readonly agent: string
   /** Names of MCPServers. */
   readonly servers: readonly string[]
-  /** Further scopes, such as `models:<route>`. */
-  readonly scopes: readonly string[]
+  /** Names of model routes of `gateway.json`. */
+  readonly modelRoutes: readonly string[]
   /** `spec.model`. */
   readonly model?: object
 }
 
 /**
- * Adds an Agent that may use these servers and scopes, and its ToolPolicy. Returns what the person has to add by hand if the agent or the
+ * Adds an Agent that may use these servers and model routes, and its ToolPolicy. Returns what the person has to add by hand if the agent or the
  * policy exists.
  */
-export function addAgent(draft: Draft, { agent, servers, scopes, model }: AgentParts): readonly string[] {
+export function addAgent(draft: Draft, { agent, servers, modelRoutes, model }: AgentParts): readonly string[] {
   const steps: string[] = []
   if (draft.has('Agent', agent)) {
     for (const name of servers) steps.push(`add "- name: ${name}" to spec.tools of Agent ${NAMESPACE}/${agent}`)
-    for (const scope of scopes) steps.push(`add "- ${scope}" to spec.scopes of Agent ${NAMESPACE}/${agent}`)
+    for (const route of modelRoutes) steps.push(`add "- ${route}" to spec.modelRoutes of Agent ${NAMESPACE}/${agent}`)
   } else {
     const tools = servers.map((name) => ({ name }))
     const spec = {
       policyRef: agent,
       ...(tools.length > 0 && { tools }),
-      ...(scopes.length > 0 && { scopes: [...servers.map((name) => `tools:${name}`), ...scopes] }),
       ...(model !== undefined && { model }),
+      ...(modelRoutes.length > 0 && { modelRoutes }),
     }
     draft.resource('Agent', agent, { spec, comment: AGENT_COMMENT })
   }

@@ -201,7 +201,7 @@ test('a LiteLLM configuration becomes routes with keys as files, aliases, fallba
   assert.equal(await text(secret('OPENAI_API_KEY')), 'sk-openai')
   assert.equal(await text(secret('team-azure-api-key')), 'sk-literal')
   assert.match(await text('resources/budgetpolicies/default/litellm.yaml'), /perMonth: "100"/)
-  assert.match(await text('resources/agents/default/assistant.yaml'), /- models:team-azure\n/)
+  assert.match(await text('resources/agents/default/assistant.yaml'), /modelRoutes:\n(?: +- .+\n)* +- team-azure\n/)
   assert.deepEqual(notes(lines), [
     'input:3: model_list[0].litellm_params.temperature: not converted: plat forwards what the caller sends; set it in the request',
     'input:8: model_list[2].model_info.team: not converted: plat has nothing like it',

@@ -66,7 +66,7 @@ export function shortDir(dir: string): string {
 function importServers(text: string, { format, file, agent }: ImportOptions, using: ConvertOptions): readonly string[] {
   const found = format === 'compose' ? serversOfCompose(text, file, using.notes) : serversIn(text, file)
   const servers = found.filter((server) => addServer(server, using)).map(({ name }) => name)
-  return addAgent(using.draft, { agent, servers, scopes: [] })
+  return addAgent(using.draft, { agent, servers, modelRoutes: [] })
 }
 
 function importModels(text: string, { file, agent }: ImportOptions, using: ConvertOptions): readonly string[] {
@@ -85,7 +85,7 @@ function importModels(text: string, { file, agent }: ImportOptions, using: Conve
     draft.resource('BudgetPolicy', 'litellm', { spec: { selector: { agents: [agent] }, ...budget }, comment })
   }
   const steps = isNew ? [] : [`copy "models" of ${target} into gateway.json`]
-  return [...steps, ...addAgent(draft, { agent, servers: [], scopes: names.map((name) => `models:${name}`) })]
+  return [...steps, ...addAgent(draft, { agent, servers: [], modelRoutes: names })]
 }
 
 async function readText(file: string): Promise<string> {

@@ -69,7 +69,7 @@ export async function init(
   const draft = await Draft.of(homeOf(options.dir))
   const { names, notes } = addServers(servers, draft, env)
   const model = provider === NO_PROVIDER || draft.has('Agent', agent) ? undefined : modelOf(provider, draft, env)
-  const steps = addAgent(draft, { agent, servers: names, scopes: [], ...(model !== undefined && { model }) })
+  const steps = addAgent(draft, { agent, servers: names, modelRoutes: [], ...(model !== undefined && { model }) })
   const missing = await draft.write(output)
   await writeSchemas(draft.home.schemas)
   for (const [source, one] of notes) one.print(source.file, withoutComments(source.text), output)

@@ -56,6 +56,14 @@ const MISTAKES: readonly (readonly [mistake: string, changes: Readonly<Record<st
     { 'resources/x.yaml': 'kind: Agnt\n' },
     /^x\.yaml:1: kind: "Agnt" is no kind of plat, did you mean "Agent"\?/,
   ],
+  [
+    'a misspelt model route',
+    {
+      ...agent('  tools:', '  modelRoutes: [smal]\n  tools:'),
+      ...gateway('{"models": {"small": {"upstream": "http://127.0.0.1:1/v1"}}}'),
+    },
+    /^warning: agents\/default\/a\.yaml:8: spec\.modelRoutes\[0\]: no model route of gateway\.json is named "smal"; did you mean "small"\?/,
+  ],
   ['no kind', { 'resources/x.yaml': 'spec: {}\n' }, /^x\.yaml:1: kind: Required value/],
   [
     'another API version',

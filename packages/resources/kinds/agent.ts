@@ -275,6 +275,12 @@ export const agentSpecSchema = Type.Object(
       ),
     ),
     model: Optional(modelSchema),
+    modelRoutes: Optional(
+      Type.Array(Type.String({ maxLength: 63, pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' }), {
+        maxItems: 64,
+        description: 'Model routes of `models` in gateway.json that the agent may use, beside its own `model`.',
+      }),
+    ),
     a2a: Optional(a2aSchema),
   },
   closed,

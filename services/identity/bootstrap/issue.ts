@@ -100,12 +100,19 @@ function environmentOf(
   const { namespace, agent, session: name } = ready.request
   return {
     ...variables,
-    ...('model' in ready.agent.spec && { PLAT_MODEL_ENDPOINT: `${gateway}/llm/${namespace}.${agent}/v1` }),
+    ...modelEndpointOf(ready, gateway),
     PLAT_GATEWAY_URL: gateway,
     PLAT_NAMESPACE: namespace,
     PLAT_AGENT: agent,
     PLAT_SESSION: name,
   }
+}
+
+/** The base URL of the Agent's private model route, else of all routes that it may use. */
+function modelEndpointOf({ request: { namespace, agent: name }, agent: { spec } }: ReadySession, gateway: string) {
+  if ('model' in spec) return { PLAT_MODEL_ENDPOINT: `${gateway}/llm/${namespace}.${name}/v1` }
+  const { modelRoutes } = spec
+  return Array.isArray(modelRoutes) && modelRoutes.length > 0 ? { PLAT_MODEL_ENDPOINT: `${gateway}/llm/v1` } : {}
 }
 
 /** Subjects on the revocations list get no session, and no subject does while the list cannot be read. */

@@ -17,8 +17,8 @@ export function* agentWarnings(agent: Agent, surroundings: Surroundings): Genera
     const path = `${namespace}/${ref.name}/${ref.key}`
     yield { object: agent, field, text: `no Secret ${path}; write the key into .plat/secrets/${path}` }
   }
-  const { scopes = [] } = agent.spec
-  if (scopes.length === 0) return
+  const { scopes = [], modelRoutes = [] } = agent.spec
+  if (scopes.length === 0 && modelRoutes.length === 0) return
   const known: Readonly<Record<string, Names>> = {
     tools: new Names('server that the agent can call', serversOf(surroundings, namespace, [agent]).keys()),
     models: new Names('model route', routesOf(surroundings)),
@@ -29,6 +29,11 @@ export function* agentWarnings(agent: Agent, surroundings: Surroundings): Genera
         key.slice(key.lastIndexOf('/') + 1),
       ]),
     ),
+  }
+  const shared = new Names('model route of gateway.json', Object.keys(surroundings.config.models))
+  for (const [index, route] of modelRoutes.entries()) {
+    const text = shared.problem(route)
+    if (text !== null) yield { object: agent, field: `spec.modelRoutes[${index}]`, text }
   }
   for (const [index, scope] of scopes.entries()) {
     const colon = scope.indexOf(':')

@@ -17,7 +17,17 @@ export function grantsOf(
   const scopes = new Set([
     ...(spec.scopes ?? tools.map((tool) => `tools:${tool}`)),
     ...(spec.model === undefined ? [] : [`models:${namespace}.${name}`]),
+    ...(spec.modelRoutes ?? []).map((route) => `models:${route}`),
     ...(ofProfile === undefined ? [] : [ofProfile]),
   ])
   return { scopes: [...scopes], tools }
+}
+
+/** Returns the path below which an agent finds its model: its private route, else all routes that it may use; null: it has none. */
+export function modelPathOf(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  { model, modelRoutes = [] }: Pick<AgentSpec, 'model' | 'modelRoutes'>,
+): string | null {
+  if (model !== undefined) return `/llm/${namespace}.${name}/v1`
+  return modelRoutes.length === 0 ? null : '/llm/v1'
 }

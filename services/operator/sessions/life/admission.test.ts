@@ -78,6 +78,10 @@ test('a session has the scopes of its Agent or some of them, and never others', 
     return isPlan(answer) ? answer.scopes : answer.message
   }
   assert.deepEqual(scopesOf({}), ['tools:notes', 'models:team.a'])
+  // Shows D2.agent.modelRoutes.
+  const routed = admitted({ session: {}, agent: { modelRoutes: ['small', 'large'] } })
+  assert.ok(isPlan(routed))
+  assert.deepEqual(routed.scopes, ['tools:notes', 'models:small', 'models:large'])
   assert.deepEqual(scopesOf({ scopes: ['tools:notes'] }), ['tools:notes'])
   assert.deepEqual(scopesOf({ scopes: [] }), [])
   assert.equal(scopesOf({ scopes: ['tools:notes', 'tools:other'] }), 'scopes: Agent a is not granted tools:other')

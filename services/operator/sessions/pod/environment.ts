@@ -1,4 +1,4 @@
-import type { AgentSpec, Resource } from '@plat/resources'
+import { type AgentSpec, modelPathOf, type Resource } from '@plat/resources'
 import type { SandboxSettings } from '../settings.ts'
 
 /** Path of the session token in its pod. */
@@ -26,9 +26,8 @@ export function variablesOf(
     { name: 'PLAT_AGENT', value: agent },
     { name: 'PLAT_SESSION', value: name },
   ]
-  if (spec.model !== undefined) {
-    own.push({ name: 'PLAT_MODEL_ENDPOINT', value: `${settings.gatewayUrl}/llm/${namespace}.${agent}/v1` })
-  }
+  const model = modelPathOf({ namespace, name: agent }, spec)
+  if (model !== null) own.push({ name: 'PLAT_MODEL_ENDPOINT', value: settings.gatewayUrl + model })
   if (hasToken) own.push({ name: 'PLAT_TOKEN_FILE', value: TOKEN_FILE })
   if (spec.profile === 'browser') own.push({ name: 'PLAT_BROWSER_URL', value: BROWSER_URL })
   const names = new Set(own.map((variable) => variable.name))

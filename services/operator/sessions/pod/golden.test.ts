@@ -106,6 +106,9 @@ test('a sandbox gets the URL of its model, and never the key', () => {
     { name: 'PLAT_MODEL_ENDPOINT', value: 'http://gateway.example:8080/llm/team.assistant/v1' },
   ])
   assert.deepEqual(variable('plain', 'PLAT_MODEL_ENDPOINT'), [])
+  assert.deepEqual(variable('model-routes', 'PLAT_MODEL_ENDPOINT'), [
+    { name: 'PLAT_MODEL_ENDPOINT', value: 'http://gateway.example:8080/llm/v1' },
+  ])
   assert.doesNotMatch(JSON.stringify(made('everything')), /llm\.example|api\.key|"second"/)
   const keys = new Set(['llm'])
   const tier = (volume: object) => ({ podDefaults: { volumes: [{ name: 'v', ...volume }] } })
