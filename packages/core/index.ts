@@ -30,7 +30,7 @@ export { countValues } from './json/count.ts'
 export { isObject, type JsonObject, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, losslessSteps, parseLossless, parseStrictLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
-export { findSpan, type Span, withoutElements, withoutMembers } from './json/spans.ts'
+export { elementSpans, findSpan, type Span, withoutElements, withoutMembers } from './json/spans.ts'
 export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,

@@ -1,3 +1,4 @@
+import { pathOfTarget } from '@plat/core'
 import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { type Admin, createAdmin, type KnownPerson, marksOf, may, type Person, principalOf } from './admin/index.ts'
@@ -7,7 +8,7 @@ import { startSinks } from './composition/evidence.ts'
 import { type Features, startFeatures } from './composition/features.ts'
 import { infraRoutes, startInfra } from './composition/infra.ts'
 import { createPipeline } from './composition/pipeline.ts'
-import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
+import { a2aPlane, mcpPlane, modelPlane, sharedMcpPlane } from './composition/planes.ts'
 import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
 import type { PinsFeature, ServerPins } from './decide/pins/index.ts'
@@ -72,6 +73,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),
   })
+  const sharedMcp = traces.plane(sharedMcpPlane(shared, features, { plane: mcp, runner }))
   const { vault } = features
   const a2a = traces.plane(a2aPlane(shared, features))
   const agents = features.agents.route((exchange) => void runner.run(exchange, a2a))
@@ -81,6 +83,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   return {
     routes: [
       mount('/mcp/', traces.plane(mcp)),
+      { ...mount('/mcp', sharedMcp), takes: ({ url = '' }) => pathOfTarget(url) === '/mcp' },
       mount('/llm/', traces.plane(model)),
       ...(agents === null ? [] : [agents]),
       features.authenticator.metadata,

@@ -120,6 +120,13 @@ export const gatewayMetricRows = [
   },
   {
     ...tools,
+    name: 'plat_gateway_mcp_left_out_total',
+    type: 'counter',
+    labels: { code: Object.keys(errorTable) },
+    help: 'Servers that a list at `/mcp` was without, by the code of the refusal or failure',
+  },
+  {
+    ...tools,
     name: 'plat_gateway_upstreams_configured',
     type: 'gauge',
     labels: {},

@@ -79,6 +79,8 @@ export const gatewayDefaults: Defaults = {
   policyReloadSeconds: 2,
   modelPolicy: 'scope-only',
   refusals: 'result',
+  mcpSeparator: '__',
+  mcpListSeconds: 4,
   'policy.rego.timeoutMs': 250,
   'policy.rego.enforcement': 'enforce',
   pinCacheSeconds: 60,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { checkJson, findSpan, parseStrict, withoutElements, withoutMembers } from '../index.ts'
+import { checkJson, elementSpans, findSpan, parseStrict, withoutElements, withoutMembers } from '../index.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -151,4 +151,12 @@ test('for any object what is left after a cut is the object without the member',
       assert.deepEqual(parseStrict(left), expected)
     }),
   )
+})
+
+test('the elements of an array are found one by one, whatever they contain', () => {
+  const elements = (text: string) =>
+    elementSpans(bytes(text), text.indexOf('[')).map(([start, end]) => text.slice(start, end))
+  assert.deepEqual(elements('{"a": [ 1 , "],\\"" ,{"b":[2,3]},[] ] }'), ['1', '"],\\""', '{"b":[2,3]}', '[]'])
+  assert.deepEqual(elements('[ ]'), [])
+  assert.deepEqual(elementSpans(bytes('{}'), 0), [])
 })

@@ -27,6 +27,20 @@ export function findSpan(bytes: Uint8Array, path: readonly string[]): Span | nul
   return [start, skipValue(bytes, start)]
 }
 
+/** Returns the range of each element of the array at `array`, in order. The input must have passed `checkJson`. */
+export function elementSpans(bytes: Uint8Array, array: number): readonly Span[] {
+  const spans: Span[] = []
+  if (bytes[array] !== OPEN_ARRAY) return spans
+  let start = skipSpace(bytes, array + 1)
+  while (start < bytes.length && bytes[start] !== CLOSE_ARRAY) {
+    const end = skipValue(bytes, start)
+    spans.push([start, end])
+    const after = skipSpace(bytes, end)
+    start = bytes[after] === COMMA ? skipSpace(bytes, after + 1) : after
+  }
+  return spans
+}
+
 /** Names of members; null: the member is cut out, otherwise what is cut out of its value. */
 type Cut = Map<string, Cut | null>
 

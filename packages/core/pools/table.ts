@@ -272,6 +272,14 @@ export const poolTable = {
     age: '5 min',
     refused: 'nothing; the oldest one is aborted',
   },
+  mcp_sessions: {
+    services: ['gateway'],
+    counts: 'sessions of clients at `/mcp`, with the sessions at servers that the gateway opened for them',
+    total: 10_000,
+    shares: [{ of: 'agent', max: 500 }],
+    age: '1 h unused',
+    refused: 'nothing; the one not used for longest is forgotten, and opened again at its next use',
+  },
   counters: {
     services: ['gateway'],
     counts: 'counters of budgets and rates in this process, one for each key and window',

@@ -45,7 +45,7 @@ export {
   unresolved,
 } from './facts.ts'
 export { searchesByItself, switchedOnTools } from './hosted.ts'
-export { ALL_ROUTES, type Operation, SANDBOX_USAGE } from './operation.ts'
+export { ALL_ROUTES, ALL_SERVERS, type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type { RedactionScope, Redactor, TextRedactor } from './redactor.ts'
 export {

@@ -6,6 +6,7 @@ export type Operation =
   | 'mcp.control'
   | 'mcp.answer'
   | 'mcp.listen'
+  | 'mcp.all'
   | 'model.generate'
   | 'model.embed'
   | 'model.info'
@@ -20,6 +21,9 @@ export type Operation =
 
 /** `op` of records of a sandbox's usage. It is not a call, so it has no row in the matrix, but its cost counts like that of a call. */
 export const SANDBOX_USAGE = 'usage.sandbox'
+
+/** Server of requests to the address of all MCP servers that none of them receives as it is; no server has this name. */
+export const ALL_SERVERS = '*'
 
 /** Server of requests for the models of all routes; no route has this name. */
 export const ALL_ROUTES = '*'

@@ -1,7 +1,13 @@
 import { isDenial } from '../call/index.ts'
-import type { Plane } from '../pipeline/index.ts'
+import type { Plane, Runner } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
-import { bindingOf, createMcpPlane, type RequestingPlane } from '../planes/mcp/index.ts'
+import {
+  bindingOf,
+  createMcpPlane,
+  createSharedPlane,
+  type RequestingPlane,
+  type ServerPlane,
+} from '../planes/mcp/index.ts'
 import { createModelPlane, ResponseCache } from '../planes/model/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
@@ -26,8 +32,29 @@ export function modelPlane(shared: Shared, { models, budgets, revocations }: Fea
   })
 }
 
+/** `/mcp`. */
+export function sharedMcpPlane(
+  { sealer, config, metrics, pools, clock, ids, log }: Shared,
+  { servers, traces }: Features,
+  { plane, runner }: { readonly plane: ServerPlane; readonly runner: Runner },
+): Plane {
+  const leftOut = metrics.counter('plat_gateway_mcp_left_out_total')
+  return createSharedPlane({
+    ...{ plane, sealer, pools, clock, ids, log },
+    callable: servers.callable,
+    run: runner.nested,
+    traced: (inner) => traces.plane(inner),
+    separator: config.mcpSeparator,
+    listWaitMs: config.mcpListSeconds * 1000,
+    leftOut: (code) => leftOut.inc({ code }),
+  })
+}
+
 /** `/mcp/<name>`. */
-export async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<RequestingPlane> {
+export async function mcpPlane(
+  shared: Shared,
+  { servers, credentials }: Features,
+): Promise<RequestingPlane & ServerPlane> {
   const { config, sealer, log, metrics, pools } = shared
   return createMcpPlane({
     upstreams: {

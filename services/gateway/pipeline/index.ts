@@ -1,6 +1,7 @@
 export { createLiveCalls, type LiveCall, type LiveCalls } from './live.ts'
 export { type Matrix, matrix, type Row, scopeOnlyModels } from './matrix.ts'
 export { createRunnerMetrics, type RunnerLog, type RunnerMetrics } from './metrics.ts'
+export type { NestedCall, RunNested } from './nested.ts'
 export type { Plane } from './plane.ts'
 export { resolveByPlane } from './resolve.ts'
 export { GatewayRequest } from './runner/call.ts'

@@ -107,6 +107,13 @@ export const matrix = {
     long: true,
     note: 'its frames are governed one by one',
   },
+  'mcp.all': {
+    ...plain,
+    covers: 'at `/mcp`: lists, handshakes, notifications, DELETE',
+    built: true,
+    record: 'denials',
+    note: 'each request to a server is a separate call with its row',
+  },
   'model.generate': {
     ...plain,
     covers: 'chat/completions, completions, responses, messages',

@@ -80,6 +80,7 @@ function classified(bytes: Uint8Array): void {
     message,
     server: 'notes',
     headers: {},
+    shared: null,
     session: () => null,
     revisions: () => [],
     open: () => null,

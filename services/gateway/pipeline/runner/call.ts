@@ -38,6 +38,8 @@ export class GatewayRequest implements RequestContext {
   readonly startedAt: number
   readonly sink: Sink
   readonly abort: CallAbort
+  /** The caller of a nested request; null: it must be authenticated. */
+  readonly authenticated: Identity | null
   readonly #log: RunnerLog
   /** Counts the bytes that the request retains; null: they are not counted. */
   #pool: SharedPool | null = null
@@ -54,6 +56,7 @@ export class GatewayRequest implements RequestContext {
     readonly snapshot: Snapshot
     readonly clock: Clock
     readonly log: RunnerLog
+    readonly authenticated?: Identity
   }) {
     this.id = from.id
     this.wire = from.wire
@@ -62,6 +65,7 @@ export class GatewayRequest implements RequestContext {
     this.startedAt = from.clock.monotonic()
     this.sink = from.sink
     this.abort = from.abort
+    this.authenticated = from.authenticated ?? null
     this.#log = from.log
   }
 

@@ -12,6 +12,7 @@ import {
   type Reply,
   statusOf,
 } from '../../call/index.ts'
+import type { NestedRequest, RunNested } from '../nested.ts'
 import type { Plane } from '../plane.ts'
 import type { Wait } from '../stage.ts'
 import { awaitApproval } from './await-approval.ts'
@@ -38,6 +39,8 @@ export interface Runner {
   connect(request: TunnelRequest, plane: Plane): Promise<void>
   /** The same for a request that did not arrive through `node:http`. */
   govern(request: GatewayRequest, plane: Plane): Promise<void>
+  /** The same for a request that is part of another one, whose caller was authenticated. */
+  readonly nested: RunNested
   /** Stops rechecking long calls when the snapshot changes. */
   close(): void
 }
@@ -89,6 +92,15 @@ class PipelineRunner implements Runner {
     // A tunnel's response is not buffered, so only the end of the call is awaited.
     request.release()
     return this.govern(request, plane)
+  }
+
+  readonly nested: RunNested = ({ id, identity, wire, plane, sink }: NestedRequest) => {
+    const { snapshots, clock, log } = this.#options
+    const abort = new CallAbort()
+    const snapshot = snapshots.current
+    const request = new GatewayRequest({ id, wire, sink, abort, snapshot, clock, log, authenticated: identity })
+    const ended = this.govern(request, plane).finally(() => request.release())
+    return { ended, stop: (reason, denial) => abort.stop(reason, denial) }
   }
 
   /** The steps of a call, in one async function that awaits a step only if it returned a promise: an await costs more than most steps. */
@@ -158,7 +170,7 @@ class PipelineRunner implements Runner {
   /** Authenticates the caller. Returns a plain value when the token is cached, as for most calls. */
   #identify(request: GatewayRequest): Identity | Denial | Promise<Identity | Denial> {
     try {
-      const known = this.#options.authenticate(request)
+      const known = request.authenticated ?? this.#options.authenticate(request)
       if (!(known instanceof Promise)) return checkIdentity(known)
       return known.then(checkIdentity, (error) => request.internalError('authentication', error))
     } catch (error) {

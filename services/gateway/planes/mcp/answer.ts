@@ -65,7 +65,7 @@ function resultMessage(
   request: McpRequest,
   { denial, ...refused }: Omit<RefusedRequest, 'form' | 'request'> & { readonly denial: Denial },
 ): Uint8Array {
-  const name = request.name ?? request.lastEvent?.origin?.tool ?? 'the tool'
+  const name = request.shared?.shownName ?? request.name ?? request.lastEvent?.origin?.tool ?? 'the tool'
   const result = {
     ...(request.era === 'modern' && { resultType: 'complete' }),
     content: [{ type: 'text', text: textOf({ ...refused, subject: { kind: 'tool', name }, denial }) }],

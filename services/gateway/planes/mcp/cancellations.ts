@@ -1,4 +1,4 @@
-import type { Call, WireRequest } from '../../call/index.ts'
+import { ALL_SERVERS, type Call, type WireRequest } from '../../call/index.ts'
 import { member } from '../wire/json.ts'
 import { idOf, type McpRequest } from './message.ts'
 
@@ -49,13 +49,15 @@ export class Cancellations {
 
   /** Handles the end of a session: ends its calls that wait for an approval. */
   ended(call: Call<'identity'>, request: McpRequest): void {
-    if (request.session === null || this.#held.size === 0) return
+    if ((request.session ?? request.shared?.session ?? null) === null || this.#held.size === 0) return
     for (const leave of [...(this.#held.get(clientOf(call, request))?.values() ?? [])]) leave()
   }
 }
 
 /** Request ids are unique per client: the session of the token, the server, and the server's session if there is one. */
-function clientOf({ facts, server }: Call<'identity'>, { session }: McpRequest): string {
+function clientOf({ facts, server }: Call<'identity'>, { session, shared }: McpRequest): string {
   const { tenant, namespace, agent, session: name } = facts.identity
-  return JSON.stringify([tenant, namespace, agent, name, server, session?.id ?? null])
+  // At the address of all servers a cancellation does not name the server.
+  const client = shared === null ? [server, session?.id ?? null] : [ALL_SERVERS, shared.session?.id ?? null]
+  return JSON.stringify([tenant, namespace, agent, name, ...client])
 }

@@ -32,7 +32,7 @@ import { Cancellations } from './cancellations.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { type McpRequest, progressTokenOf } from './message.ts'
-import { type Reader, read } from './read.ts'
+import { read, type ServerPlane } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
 import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
@@ -40,10 +40,12 @@ import type { Credentials, Forwarder, McpUpstream } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
 
 export { createListReview, createPinReview } from './frames/list-review.ts'
+export type { ServerPlane } from './read.ts'
 export { createMessageRedactReview } from './redact/review.ts'
 export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys } from './seal/key.ts'
 export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
+export { createSharedPlane } from './shared/plane.ts'
 export type { McpUpstream } from './upstream/open.ts'
 
 /** Methods that end other work; `DELETE` ends a session. */
@@ -100,11 +102,11 @@ export interface RequestingPlane extends Plane {
 }
 
 /** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28. Messages are not translated between revisions. */
-export function createMcpPlane(options: McpPlaneOptions): RequestingPlane {
+export function createMcpPlane(options: McpPlaneOptions): RequestingPlane & ServerPlane {
   return new McpPlane(options)
 }
 
-class McpPlane implements RequestingPlane, Reader, Forwarder {
+class McpPlane implements RequestingPlane, ServerPlane, Forwarder {
   readonly dialer: Forwarder['dialer']
   readonly credentials: Credentials
   readonly sealer: Sealer
@@ -152,14 +154,27 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     if (upstream === null) return deny('unknown_server', `no server named ${call.server}`)
     if (leadsElsewhere(request, call.facts.target.key)) return deny('unknown_session', 'no such session')
     this.#cancellations.over(call.wire)
-    if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
-    else if (request.kind === 'end') this.#cancellations.ended(call, request)
+    this.leaveHeld(call, request)
     const sent = head === 'sent'
     const server = upstream.builtin ?? null
     note.progress = server === null ? 'upstream' : 'builtin'
     if (server !== null) return answerBuiltin({ server, call, request, sent })
     const credential = this.credentials.of(upstream, call.facts.identity)
     return whenReady(credential, forwarded, this, { call, request, upstream, sent })
+  }
+
+  requestOf(wire: WireRequest): McpRequest | undefined {
+    return noted(wire)
+  }
+
+  useSession(wire: WireRequest, session: Sealed | null, revision: string): void {
+    const note = noteOf(wire)
+    if (note !== undefined) note.request = { ...note.request, session, revision }
+  }
+
+  leaveHeld(call: Call<'identity'>, request: McpRequest): void {
+    if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
+    else if (request.kind === 'end') this.#cancellations.ended(call, request)
   }
 
   async listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial> {
@@ -255,7 +270,7 @@ function leadsElsewhere({ session, lastEvent, opened }: McpRequest, key: string)
 
 /** The parsed request, stored in `wire.note`. With a `WeakMap`, half of all requests would survive minor garbage collections. */
 class CallNote {
-  readonly request: McpRequest
+  request: McpRequest
   readonly caller: Identity
   progress: Progress = 'unsent'
 

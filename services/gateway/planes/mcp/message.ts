@@ -37,6 +37,26 @@ export interface McpRequest {
   readonly replaced: readonly Replacement[]
   /** Paths of members to remove from the body before it is forwarded. */
   readonly withheld: readonly (readonly string[])[]
+  /** Set at the address of all servers; null: the address of one. */
+  readonly shared: SharedRequest | null
+}
+
+/** Additional parts of a request at the address of all servers. */
+export interface SharedRequest {
+  /** The client's session at this address; null: none. */
+  readonly session: SharedSession | null
+  /** Prefix of the server's names and URIs. */
+  readonly prefix: string
+  /** The name as the client wrote it. */
+  readonly shownName: string | null
+}
+
+/** The session of a client at the address of all servers, with the parameters of the sessions that the gateway opens at servers for it. */
+export interface SharedSession {
+  readonly id: string
+  readonly revision: string
+  /** The client's capabilities and `clientInfo`, as in its `initialize`. */
+  readonly client: JsonObject
 }
 
 /**

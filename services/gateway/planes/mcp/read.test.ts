@@ -55,6 +55,7 @@ function ours(it: Sent): 'refused' | 'legacy' | 'modern' {
     message,
     server: 'notes',
     headers,
+    shared: null,
     session: () => null,
     open: () => null,
     revisions: () => KNOWN_REVISIONS,

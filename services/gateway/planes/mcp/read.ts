@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, type JsonObject } from '@plat/core'
+import { type Clock, isObject, type JsonObject } from '@plat/core'
 import {
+  type Call,
   type Denial,
   deny,
   type Identity,
@@ -8,16 +9,19 @@ import {
   type Parsed,
   type RequestContext,
   type TraceContext,
+  type WireRequest,
 } from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
 import { member, strictMessage } from '../wire/json.ts'
 import { unseenPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, checkParameters, claimedVersion, unsupported } from './headers.ts'
-import { McpBody, type McpRequest, originOf } from './message.ts'
+import { McpBody, type McpRequest, originOf, type SharedRequest } from './message.ts'
 import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import { bindingOf, type Origin, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
+import { withoutServer } from './shared/naming.ts'
 
 /** Prefix of the path; the rest is the name of a server. */
 const PREFIX = '/mcp/'
@@ -35,12 +39,27 @@ export interface Reader extends BodyLimits {
   remember(arrival: RequestContext, request: McpRequest, caller: Identity): void
 }
 
+/** The plane of one server, as the address of all servers uses it. */
+export interface ServerPlane extends Plane, Reader {
+  readonly clock: Clock
+  /** Returns the request that was read; undefined: none was. */
+  requestOf(wire: WireRequest): McpRequest | undefined
+  /** Sets the server's session for a request that was read, and the server's revision in it. */
+  useSession(wire: WireRequest, session: Sealed | null, revision: string): void
+  /** Ends requests of the client that wait for an approval: the one that a `notifications/cancelled` names, or all of a session that ends. */
+  leaveHeld(call: Call<'identity'>, request: McpRequest): void
+}
+
 /** A request whose head is valid. */
-interface Opened {
+export interface Opened {
   readonly reader: Reader
   readonly arrival: RequestContext
   readonly identity: Identity
   readonly server: string
+  /** Null: the address of one server. */
+  readonly shared: SharedRequest | null
+  /** The server's session where the gateway opened it; undefined: the one of the headers. */
+  readonly session?: Sealed | null
 }
 
 /** Returns the name of the server in a path, or null when the path has no valid name. */
@@ -55,20 +74,32 @@ export function read(
   arrival: RequestContext,
   identity: Identity,
 ): Parsed | Denial | Promise<Parsed | Denial> {
-  const { method, path, headers } = arrival.wire
-  const server = serverName(path)
+  const server = serverName(arrival.wire.path)
   if (server === null) return deny('unknown_server', 'the path is /mcp/<name> with the name of an MCP server')
-  const origin = header(headers, 'origin')
-  if (origin !== null && !reader.origins.has(origin)) return deny('forbidden', 'this origin may not call the gateway')
-  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE')
-    return deny('method_not_allowed', `${method} is not a method of MCP`)
-  const opened: Opened = { reader, arrival, identity, server }
+  const method = checkHead(reader, arrival)
+  if (isDenial(method)) return method
+  const opened: Opened = { reader, arrival, identity, server, shared: null }
   return method === 'POST' ? readMessage(opened) : readStream(opened, method)
 }
 
+/** Returns the HTTP method, or a denial for a method that MCP does not have and an origin that may not call the gateway. */
+export function checkHead(
+  reader: Reader,
+  { wire: { method, headers } }: RequestContext,
+): StreamMethod | 'POST' | Denial {
+  const origin = header(headers, 'origin')
+  if (origin !== null && !reader.origins.has(origin)) return deny('forbidden', 'this origin may not call the gateway')
+  if (method === 'POST' || method === 'GET' || method === 'DELETE') return method
+  return deny('method_not_allowed', `${method} is not a method of MCP`)
+}
+
+/** GET opens a stream, DELETE ends a session. */
+type StreamMethod = 'GET' | 'DELETE'
+
 /** Opens a sealed value of this caller for this server; null when it is invalid. */
-function unseal({ reader, identity, server }: Opened, kind: SealKind, text: string): Sealed | null {
-  return reader.sealer.open(bindingOf(kind, identity, server), text)
+function unseal({ reader, identity, server, shared }: Opened, kind: SealKind, text: string): Sealed | null {
+  const own = shared === null ? text : withoutServer(text, server)
+  return own === null ? null : reader.sealer.open(bindingOf(kind, identity, server), own)
 }
 
 /** Opens the sealed value of a header. Returns null when the header is absent, and a denial when it was not sealed for this caller. */
@@ -78,22 +109,37 @@ function openHeader(opened: Opened, kind: SealKind, name: string): Sealed | Deni
   return unseal(opened, kind, text) ?? deny('unknown_session', name === SESSION ? 'no such session' : 'no such event')
 }
 
-const SESSION = 'mcp-session-id'
+export const SESSION = 'mcp-session-id'
+
+/** Returns the session of the server for a request, or a denial. */
+function sessionOf(opened: Opened): Sealed | Denial | null {
+  return opened.session === undefined ? openHeader(opened, 'mcp-session', SESSION) : opened.session
+}
 
 /** Reads a GET, which opens the standalone stream, or a DELETE, which ends the session. Revision 2026-07-28 has neither. */
-function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
-  const { reader, arrival, server } = opened
+export function readStream(opened: Opened, method: StreamMethod): Parsed | Denial {
+  const { reader, arrival, server, shared } = opened
   const version = claimedVersion(arrival.wire.headers, method, undefined)
   if (isDenial(version)) return version
   if (version.era === 'modern') return deny('method_not_allowed', `revision ${version.revision} has no ${method}`)
   if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version, KNOWN_REVISIONS)
-  const session = openHeader(opened, 'mcp-session', SESSION)
-  if (isDenial(session)) return session
+  const named = sessionOf(opened)
+  if (isDenial(named)) return named
   const listens = method === 'GET'
   const lastEvent = listens ? openHeader(opened, 'mcp-event', 'last-event-id') : null
   if (isDenial(lastEvent)) return lastEvent
-  const unread = { ...NOTHING_SEALED, name: null, id: undefined, bytes: null }
-  const request: McpRequest = { ...unread, ...version, kind: listens ? 'listen' : 'end', method, session, lastEvent }
+  const session = named ?? issuedIn(lastEvent)
+  const unread = { ...NOTHING_SEALED, name: null, id: undefined, bytes: null, shared }
+  const revision = lastEvent?.revision ?? version.revision
+  const request: McpRequest = {
+    ...unread,
+    ...version,
+    revision,
+    kind: listens ? 'listen' : 'end',
+    method,
+    session,
+    lastEvent,
+  }
   reader.remember(arrival, request, opened.identity)
   const operation = listens ? 'mcp.listen' : 'mcp.control'
   return { operation, method, server, name: null, body: null, parent: originOf(request)?.call ?? null }
@@ -105,7 +151,11 @@ function readMessage(opened: Opened): Denial | Promise<Parsed | Denial> {
 
 function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
   const message = parseMessage(bytes)
-  if (isDenial(message)) return message
+  return isDenial(message) ? message : readPosted(opened, bytes, message)
+}
+
+/** Returns the request of a message that was parsed, and stores it. */
+export function readPosted(opened: Opened, bytes: Uint8Array, message: JsonObject): Parsed | Denial {
   const { request, verdict } = classify(new Post(opened, bytes, message))
   const { trace } = opened.arrival.wire
   const remembered = trace === undefined ? request : traced(request, message, trace)
@@ -133,8 +183,12 @@ class Post implements Posted {
     return this.#opened.arrival.wire.headers
   }
 
+  get shared(): SharedRequest | null {
+    return this.#opened.shared
+  }
+
   session(): Sealed | Denial | null {
-    return openHeader(this.#opened, 'mcp-session', SESSION)
+    return sessionOf(this.#opened)
   }
 
   open(kind: SealKind, text: string): Sealed | null {
@@ -164,6 +218,8 @@ export interface Posted extends Unsealer {
   /** The name that the caller used. */
   readonly server: string
   readonly headers: IncomingHttpHeaders
+  /** Null: the address of one server. */
+  readonly shared: SharedRequest | null
   /** Opens the session id of the headers. Only for legacy messages, since revision 2026-07-28 requires servers to ignore it. */
   session(): Sealed | Denial | null
   /** Returns the revisions that the caller may use with the server. Only called for messages of revision 2026-07-28. */
@@ -199,16 +255,17 @@ export function classify(posted: Posted): Classified {
   const request: McpRequest = {
     kind,
     era,
-    revision,
+    revision: opened[0]?.revision ?? revision,
     method,
     name: row?.name ? nameIn(params, row.name) : null,
     id: message.id,
     bytes,
-    session: isDenial(session) ? null : session,
+    session: isDenial(session) ? null : (session ?? issuedIn(opened[0])),
     lastEvent: null,
     opened,
     replaced,
     withheld: withheld.length === 0 ? refused : [...refused, ...withheld],
+    shared: posted.shared,
   }
   if (isDenial(version)) return { request, verdict: version }
   if (isDenial(session)) return { request, verdict: session }
@@ -229,6 +286,11 @@ function verdictOf(
   const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
   const body = new McpBody(bytes, message, argumentsOnly)
   return { operation: row.operation, method, server, name, body, parent: origin?.call ?? null }
+}
+
+/** Returns the server's session in which a value was sealed at the address of all servers; null for other values. */
+function issuedIn(sealed: Sealed | null | undefined): Sealed | null {
+  return sealed?.session === undefined ? null : { id: sealed.session, target: sealed.target }
 }
 
 /** A response to a server request has the names of the call during which the server sent it, and is judged like that call. */

@@ -41,6 +41,18 @@ export const serversBlock = defineBlock({
       description:
         'How a refused `tools/call` is answered: `result` (a tool result with `isError`, which models read) or `error` (a JSON-RPC error). An Agent and the header `x-plat-refusals` may say otherwise.',
     }),
+    mcpSeparator: Type.String({
+      default: '__',
+      pattern: '^[_.-]{1,4}$',
+      description: 'What separates server and name at `/mcp`, the address of all MCP servers: `notes__add`.',
+    }),
+    mcpListSeconds: Type.Integer({
+      default: 4,
+      minimum: 1,
+      maximum: 60,
+      description:
+        'How long a list at `/mcp` waits for a server before it is left out; clients of several frameworks give up after 5.',
+    }),
     tokenExchangeURL: Type.String({
       default: '',
       format: 'http-url',

@@ -2,9 +2,10 @@ import { followFile, missingFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { UpstreamsFile } from '@plat/resources/rendered'
-import type { BuiltinServer, Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
+import type { BuiltinServer, Identity, Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
+import { createCallable } from './callable.ts'
 import { decodeUpstreams } from './decode.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
 import { createResolveStage, type MissingScopes, registrySlot, type ServerCredentials } from './stage.ts'
@@ -36,6 +37,8 @@ export interface Servers {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** Returns the server of a target in this snapshot, or null if it was removed. */
   upstream(snapshot: Snapshot, key: string): Upstream | null
+  /** Returns the names of the servers that a caller may use, sorted; the same list while neither the token nor the servers change. */
+  callable(snapshot: Snapshot, caller: Identity): readonly string[]
   /** Taint labels of a tool of a target's server. */
   labels(snapshot: Snapshot, target: Target, tool: string): ToolLabels
   /** Reads the file; first called before the gateway serves. */
@@ -78,6 +81,7 @@ export function createServers(options: ServersOptions): Servers {
   return {
     stage: createResolveStage({ snapshots, missingScopes, credentials }),
     upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),
+    callable: createCallable(missingScopes),
     labels: (snapshot, { key, labels }, tool) => snapshot.get(registrySlot).upstream(key)?.labels.of(tool) ?? labels,
     check: async () => watch?.check(),
     close: () => watch?.stop(),

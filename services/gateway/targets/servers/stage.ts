@@ -1,4 +1,5 @@
 import {
+  ALL_SERVERS,
   type BuiltinServer,
   type Call,
   type Denial,
@@ -55,6 +56,7 @@ export function createResolveStage({
     skipped: { target: unresolved },
     admit(call) {
       if (!call.operation.startsWith('mcp.')) return deny('not_built', `${call.operation} is not built yet`)
+      if (call.server === ALL_SERVERS) return ofAllServers(call)
       const scope = missingScopes(call.facts.identity, call.server, toolOf(call))
       if (scope !== null) return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
@@ -65,6 +67,24 @@ export function createResolveStage({
     },
     still: (call) => stillThere(call, snapshots),
   })
+}
+
+/** Target of requests to the address of all servers that the gateway answers itself, with nested calls for what servers receive. */
+const everyServer: Target = {
+  ...unresolved,
+  kind: 'mcp',
+  key: ALL_SERVERS,
+  server: 'mcp',
+  trust: 'trusted',
+  dataClass: 'internal',
+  builtin: true,
+}
+
+/** Other requests are for one server, which their names must state. */
+function ofAllServers({ operation }: Call<'identity'>): Denial | { readonly target: Target } {
+  if (operation === 'mcp.all') return { target: everyServer }
+  if (operation === 'mcp.call') return deny('unknown_tool', 'names of tools at /mcp begin with the name of a server')
+  return deny('not_found', 'names and URIs at /mcp begin with the name of a server')
 }
 
 /** Returns the decision of a built-in server about a call: a denial or its requirements. */
@@ -87,7 +107,7 @@ function builtinTarget(
 
 /** A long call ends when its name is removed or resolves to another server. */
 function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
-  if (snapshots.current === call.snapshot) return null
+  if (snapshots.current === call.snapshot || call.server === ALL_SERVERS) return null
   const registry = snapshots.current.get(registrySlot)
   if (registry === call.snapshot.get(registrySlot)) return null
   const upstream = registry.resolve(call.facts.identity, call.server)

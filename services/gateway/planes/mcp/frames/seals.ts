@@ -5,6 +5,7 @@ import { member } from '../../wire/json.ts'
 import { idOf, type McpRequest, originOf, requestMethodOf, resultOf, slice, spliced, withValue } from '../message.ts'
 import { ROUNDS } from '../seal/open.ts'
 import { bindingOf, type Origin, type Sealer, type SealKind } from '../seal/seal.ts'
+import { withServer } from '../shared/naming.ts'
 import type { McpFrame } from './frame.ts'
 
 /** Open server requests per call; with more, the stream is aborted. */
@@ -147,9 +148,12 @@ export class ReplySeals {
 
   #seal(kind: SealKind, id: string, awaits?: string): string {
     const { facts, server } = this.#call
+    const { shared, session, revision } = this.#request
     const content = { id, target: facts.target.key, ...(awaits !== undefined && { awaits }) }
-    const sealed = kind === 'mcp-cursor' ? content : { ...content, origin: this.#origin }
-    return this.#sealer.seal(bindingOf(kind, facts.identity, server), sealed)
+    const placed = shared === null || session === null ? content : { ...content, session: session.id, revision }
+    const sealed = kind === 'mcp-cursor' ? content : { ...placed, origin: this.#origin }
+    const text = this.#sealer.seal(bindingOf(kind, facts.identity, server), sealed)
+    return shared === null ? text : withServer(text, server)
   }
 }
 

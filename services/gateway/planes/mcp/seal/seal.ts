@@ -62,6 +62,9 @@ export interface Sealed {
   readonly origin?: Origin
   /** For an event: the JSON-RPC id of the request of its stream, as the client wrote it; absent for streams without a request. */
   readonly awaits?: string
+  /** For values issued at the address of all servers: the server's session and its revision, without which the value cannot be used. */
+  readonly session?: string
+  readonly revision?: string
 }
 
 /** Encrypts an upstream's id into a text that only the same session can use at the same server, on any replica with the key. */
@@ -134,7 +137,16 @@ function decoded(value: unknown): Sealed | null {
   if (typeof id !== 'string' || typeof target !== 'string') return null
   const origin = originIn(member(value, 'origin'))
   const awaits = member(value, 'awaits')
-  return { id, target, ...(origin !== null && { origin }), ...(typeof awaits === 'string' && { awaits }) }
+  const session = member(value, 'session')
+  const revision = member(value, 'revision')
+  return {
+    id,
+    target,
+    ...(origin !== null && { origin }),
+    ...(typeof awaits === 'string' && { awaits }),
+    ...(typeof session === 'string' && { session }),
+    ...(typeof revision === 'string' && { revision }),
+  }
 }
 
 /** The operations whose responses can contain sealed values. */

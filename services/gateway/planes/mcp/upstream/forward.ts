@@ -34,6 +34,7 @@ import { ReplySeals } from '../frames/seals.ts'
 import { upstreamHeaders } from '../headers.ts'
 import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
 import { bindingOf } from '../seal/seal.ts'
+import { withNotifiedUri, withSharedUris } from '../shared/uris.ts'
 import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, stdioFailure, timeoutOf } from './open.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
@@ -156,7 +157,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
 
   #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (frame.role === 'request') return this.#serverRequest(frame, json)
-    if (frame.role !== 'final') return this.#seals.cancelled(frame, json)
+    if (frame.role !== 'final') return this.#seals.cancelled(this.#prefixedNotification(frame, json), json)
     if (this.#asksForWithheld(frame))
       throw new AbandonedError('the server requires a capability that it was not offered')
     // A resumed list would not pass the list filters, so the client must request it again.
@@ -299,8 +300,22 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     const announces = this.#method === 'initialize' || this.#method === 'server/discover'
     const own = withoutForgedRefusal(json, frame.value)
     const trimmed = announces ? trimAnnouncement(own, frame.value, spokenRevisions(upstream.protocolVersions)) : own
-    const relayed = trimmed === json ? frame : frame.withJson(trimmed)
-    return announces ? relayed : this.#seals.result(relayed, trimmed)
+    const prefixed = this.#prefixed(frame, trimmed)
+    const relayed = prefixed === json ? frame : frame.withJson(prefixed)
+    return announces ? relayed : this.#seals.result(relayed, prefixed)
+  }
+
+  /** Returns a response with URIs as the client must write them, which differ at the address of all servers. */
+  #prefixed({ value }: McpFrame, json: Uint8Array): Uint8Array {
+    const { shared } = this.#context.request
+    return shared === null ? json : withSharedUris(json, value, { method: this.#method, prefix: shared.prefix })
+  }
+
+  /** The same for a notification. */
+  #prefixedNotification(frame: McpFrame, json: Uint8Array): McpFrame {
+    const { shared } = this.#context.request
+    const prefixed = shared === null ? json : withNotifiedUri(json, frame.value, shared.prefix)
+    return prefixed === json ? frame : frame.withJson(prefixed)
   }
 
   /**

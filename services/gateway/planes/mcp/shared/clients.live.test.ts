@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startFixture } from '@plat/testkit/mcp/fixture'
+import { connectClient, connectOldClient, type SharedFixture, startShared } from '../testing/shared.ts'
+
+const closers: (() => unknown)[] = []
+const ends = { after: (end: () => unknown) => void closers.push(end) }
+let gateway: SharedFixture
+
+before(async () => {
+  const fixtures = await Promise.all([startFixture(), startFixture()])
+  for (const fixture of fixtures) closers.push(() => fixture.close())
+  const [notes = '', files = ''] = fixtures.map(({ url }) => url)
+  gateway = await startShared(ends, { notes, files })
+})
+
+after(async () => {
+  for (const close of closers.reverse()) await close()
+})
+
+/** The methods that the test uses of a client of either version. */
+interface Used {
+  listTools(): Promise<{ tools: readonly { name: string }[] }>
+  listPrompts(): Promise<{ prompts: readonly { name: string }[] }>
+  listResources(): Promise<{ resources: readonly { uri: string }[] }>
+  listResourceTemplates(): Promise<{ resourceTemplates: readonly { uriTemplate: string }[] }>
+  callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<unknown>
+  getPrompt(prompt: { name: string }): Promise<unknown>
+  readResource(resource: { uri: string }): Promise<unknown>
+  ping(): Promise<unknown>
+  close(): Promise<void>
+}
+
+const asking = ['test_elicitation', 'test_sampling', 'test_reconnection']
+const rounds = ['test_input_required_result_multiple_inputs', 'test_input_required_result_multi_round']
+
+const clients: readonly [string, () => Promise<Used>, tools: readonly string[]][] = [
+  ['the official client, legacy', () => connectClient(gateway, 'legacy'), asking],
+  ['the official client, auto', () => connectClient(gateway, 'auto'), rounds],
+  ['the official client, pinned to 2026-07-28', () => connectClient(gateway, { pin: '2026-07-28' }), rounds],
+  ['the SDK of version 1', async () => usedOf(await connectOldClient(gateway)), asking],
+]
+
+/** The types of the old SDK have members that exact optional types refuse. */
+function usedOf(client: Awaited<ReturnType<typeof connectOldClient>>): Used {
+  return {
+    listTools: () => client.listTools(),
+    listPrompts: () => client.listPrompts(),
+    listResources: () => client.listResources(),
+    listResourceTemplates: () => client.listResourceTemplates(),
+    callTool: (call) => client.callTool(call),
+    getPrompt: (prompt) => client.getPrompt(prompt),
+    readResource: (resource) => client.readResource(resource),
+    ping: () => client.ping(),
+    close: () => client.close(),
+  }
+}
+
+for (const [who, connect, tools] of clients) {
+  test(`${who} uses tools, prompts and resources of two servers at one address`, async () => {
+    const client = await connect()
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    assert.ok(names.includes('notes__test_simple_text') && names.includes('files__test_simple_text'))
+    assert.equal(names.filter((name) => name.startsWith('notes__')).length * 2, names.length)
+    for (const tool of tools) {
+      const result = JSON.stringify(await client.callTool({ name: `files__${tool}`, arguments: {} }))
+      assert.match(result, /alice|a thought|closed and taken up|Both steps are done|Thank you for all/, tool)
+    }
+    const prompts = (await client.listPrompts()).prompts.map(({ name }) => name)
+    assert.ok(prompts.includes('notes__test_simple_prompt'))
+    assert.match(JSON.stringify(await client.getPrompt({ name: 'notes__test_simple_prompt' })), /simple prompt/)
+    const resources = (await client.listResources()).resources.map(({ uri }) => uri)
+    assert.ok(resources.includes('mcp://notes/test://static-text'))
+    const read = JSON.stringify(await client.readResource({ uri: 'mcp://notes/test://static-text' }))
+    assert.match(read, /"uri":"mcp:\/\/notes\/test:\/\/static-text"/)
+    const templates = (await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate)
+    assert.ok(templates.includes('mcp://files/test://template/{id}/data'))
+    assert.match(
+      JSON.stringify(await client.readResource({ uri: 'mcp://files/test://template/7/data' })),
+      /Data for ID: 7/,
+    )
+    // Revision 2026-07-28 has no pings.
+    if (tools === asking) await client.ping()
+    await client.close()
+  })
+}

@@ -1,0 +1,82 @@
+import { elementSpans, findSpan } from '@plat/core'
+import { member } from '../../wire/json.ts'
+import { withValue } from '../message.ts'
+import type { CollectedMessage } from './collect.ts'
+import { type Naming, sharedUri } from './naming.ts'
+
+/** A list of the protocol. */
+export interface ListKind {
+  readonly method: string
+  /** The member of results with the entries. */
+  readonly entries: string
+  /** The member of an entry that names it. */
+  readonly key: 'name' | 'uri' | 'uriTemplate'
+  /** The capability of servers that have such a list. */
+  readonly capability: string
+}
+
+const KINDS: readonly ListKind[] = [
+  { method: 'tools/list', entries: 'tools', key: 'name', capability: 'tools' },
+  { method: 'prompts/list', entries: 'prompts', key: 'name', capability: 'prompts' },
+  { method: 'resources/list', entries: 'resources', key: 'uri', capability: 'resources' },
+  { method: 'resources/templates/list', entries: 'resourceTemplates', key: 'uriTemplate', capability: 'resources' },
+]
+
+/** Returns the list that a method requests; null: it requests none. */
+export function listKind(method: string): ListKind | null {
+  return KINDS.find((kind) => kind.method === method) ?? null
+}
+
+/** The entries of one server's page, named as at the address of all servers. */
+export interface NamedPage {
+  /** JSON of each entry; bytes that need no change are those of the server. */
+  readonly entries: readonly Uint8Array[]
+  /** The server's name of each entry whose name was shortened, by the shortened one; null: two names were shortened to it. */
+  readonly shortened: ReadonlyMap<string, string | null>
+  /** The server's next page; null: this was the last one. */
+  readonly next: string | null
+  readonly bytes: number
+}
+
+/** Returns the entries of a page of a server. A name that two entries were shortened to leads to neither, so both are removed. */
+export function namedPage(
+  { json, value }: CollectedMessage,
+  { kind, naming, prefix }: { readonly kind: ListKind; readonly naming: Naming; readonly prefix: string },
+): NamedPage {
+  const result = member(value, 'result')
+  const list = member(result, kind.entries)
+  const span = findSpan(json, ['result', kind.entries])
+  const next = member(result, 'nextCursor')
+  const end = { next: typeof next === 'string' ? next : null, bytes: json.byteLength }
+  if (!Array.isArray(list) || span === null) return { entries: [], shortened: new Map(), ...end }
+  const elements = elementSpans(json, span[0]).map(([start, stop]) => json.subarray(start, stop))
+  const own = list.map((entry) => String(member(entry, kind.key)))
+  const prefixed = own.map((name) => prefixedName(name, { kind, naming, prefix }))
+  const shortened = shortenedIn(own, prefixed, naming)
+  const entries = elements.flatMap((element, at) => {
+    const name = prefixed[at]
+    if (name === undefined || shortened.get(name) === null) return []
+    return [withValue(element, [kind.key], Buffer.from(JSON.stringify(name)))]
+  })
+  return { entries, shortened, ...end }
+}
+
+function prefixedName(
+  name: string,
+  { kind, naming, prefix }: { readonly kind: ListKind; readonly naming: Naming; readonly prefix: string },
+): string {
+  if (kind.key !== 'name') return sharedUri(prefix, name)
+  return kind.entries === 'tools' ? naming.toolName(prefix, name) : naming.join(prefix, name)
+}
+
+/** Also a name that merely looks shortened is stored, so that a call of it finds the tool that has it. */
+function shortenedIn(own: readonly string[], prefixed: readonly string[], naming: Naming): Map<string, string | null> {
+  const found = new Map<string, string | null>()
+  for (const [at, name] of prefixed.entries()) {
+    const tool = own[at]
+    if (tool === undefined || !naming.isShortened(name)) continue
+    const known = found.get(name)
+    found.set(name, known === undefined || known === tool ? tool : null)
+  }
+  return found
+}

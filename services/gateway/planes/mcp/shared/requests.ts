@@ -1,0 +1,227 @@
+import { type Clock, isObject, type JsonObject } from '@plat/core'
+import {
+  type CallSignal,
+  type Denial,
+  deny,
+  type Identity,
+  isDenial,
+  type RequestContext,
+} from '../../../call/index.ts'
+import { member } from '../../wire/json.ts'
+import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
+import type { SharedSession } from '../message.ts'
+import { bindingOf, type Sealed, type Sealer } from '../seal/seal.ts'
+import type { CollectedMessage } from './collect.ts'
+import type { ServerPage } from './cursor.ts'
+import type { ListKind } from './lists.ts'
+import type { NestedRequests, ServerRequest, ServerResponse } from './nested.ts'
+import type { ClientSessions, UpstreamSession, UpstreamSessions } from './sessions.ts'
+
+/** Limits of the handshake with a server, and of messages whose response is not relayed. */
+const HANDSHAKE = { ms: 30_000, maxBytes: 1024 * 1024 }
+/** The largest page of a server's list, in bytes. */
+const MAX_PAGE_BYTES = 32 * 1024 * 1024
+const NOT_FOUND = 404
+
+/** A client at the address of all servers, with the request that it has sent. */
+export interface Client {
+  readonly arrival: Pick<RequestContext, 'wire' | 'signal' | 'retain'>
+  readonly identity: Identity
+  readonly session: SharedSession | null
+  readonly revision: string
+  /** `params._meta` of the request, which requests of revision 2026-07-28 repeat. */
+  readonly meta: unknown
+}
+
+/** One page of a list. */
+type ListPage = ServerPage & { readonly kind: ListKind }
+
+export interface RequestsOptions {
+  readonly nested: NestedRequests
+  readonly sessions: UpstreamSessions
+  readonly sealer: Sealer
+  readonly clock: Clock
+}
+
+/** Requests to the servers of a client, with the sessions at servers that they need. */
+export class ServerRequests {
+  readonly #nested: NestedRequests
+  readonly #sessions: UpstreamSessions
+  readonly #sealer: Sealer
+  readonly #clock: Clock
+
+  constructor({ nested, sessions, sealer, clock }: RequestsOptions) {
+    this.#nested = nested
+    this.#sessions = sessions
+    this.#sealer = sealer
+    this.#clock = clock
+  }
+
+  /** Resolves to the client's session at a server, which is opened at its first use; null: the client has no session. Never rejects. */
+  async session(client: Client, server: string): Promise<UpstreamSession | Denial | null> {
+    const { identity, session } = client
+    if (session === null) return null
+    const own = this.#sessions.of(identity, session)
+    return await this.#sessions.at(own, server, () => this.#open(client, session, own, server))
+  }
+
+  /** Forgets a session that its server does not know any more. */
+  async forget({ identity, session }: Client, server: string, lost: UpstreamSession): Promise<void> {
+    if (session !== null) await this.#sessions.forget(this.#sessions.of(identity, session), server, lost)
+  }
+
+  /** Returns the sessions of the client. */
+  sessionsOf({ identity }: Client, session: SharedSession): ClientSessions {
+    return this.#sessions.of(identity, session)
+  }
+
+  /** Requests one page of a list, within `ms`. Resolves to null if the server has no such list. Never rejects. */
+  async page(client: Client, page: ListPage, ms: number): Promise<CollectedMessage | Denial | null> {
+    const late = deny('upstream_timeout', `${page.server} did not respond within ${ms} ms`)
+    const over = Promise.withResolvers<Denial>()
+    const cancel = this.#clock.after(ms, () => over.resolve(late))
+    const until = this.#clock.monotonic() + ms
+    const again = async () => await this.#page(client, page, until)
+    const message = await Promise.race([again().then((first) => (first === 'lost' ? again() : first)), over.promise])
+    cancel()
+    return message === 'lost' ? deny('upstream_error', `${page.server} keeps no sessions`) : message
+  }
+
+  /** Resolves to `lost` if the server does not know its session any more. */
+  async #page(
+    client: Client,
+    { server, cursor, kind }: ListPage,
+    until: number,
+  ): Promise<CollectedMessage | Denial | 'lost' | null> {
+    const { arrival, identity, revision, meta } = client
+    const opened = await this.session(client, server)
+    if (isDenial(opened)) return opened
+    if (opened !== null && member(opened.capabilities, kind.capability) === undefined) return null
+    const isModern = isModernRevision(revision)
+    const params = { ...(cursor !== null && { cursor }), ...(isModern && { _meta: withoutProgress(meta) }) }
+    const response = await this.#nested.fetch(
+      {
+        ...{ arrival, identity, server, method: 'POST', shared: null, session: opened?.session ?? null },
+        headers: {
+          'mcp-protocol-version': opened?.revision ?? revision,
+          ...(isModern && { 'mcp-method': kind.method }),
+        },
+        message: { jsonrpc: '2.0', id: LIST_ID, method: kind.method, params },
+      },
+      { ms: Math.max(0, until - this.#clock.monotonic()), maxBytes: MAX_PAGE_BYTES },
+    )
+    if (isDenial(response)) return response.code === 'unknown_method' ? null : response
+    if (response.status === NOT_FOUND && opened !== null && opened.session !== null) {
+      await this.forget(client, server, opened)
+      return 'lost'
+    }
+    return response.message ?? deny('upstream_error', `${server} responded with HTTP status ${response.status}`)
+  }
+
+  /** Sends a message to a server in a session that is open; its response is not relayed. Never rejects. */
+  async tell(client: Client, server: string, message: object | null): Promise<void> {
+    const { identity, session } = client
+    const opening = session === null ? undefined : this.#sessions.of(identity, session).servers.get(server)
+    const opened = await opening
+    if (opened === undefined || isDenial(opened)) return
+    await this.#nested.fetch(inSession({ ...client, arrival: detached(client) }, server, opened, message), HANDSHAKE)
+  }
+
+  /** Sends a message to all servers at which the client has a session. Never rejects. */
+  async tellAll(client: Client, message: object): Promise<void> {
+    const { identity, session } = client
+    if (session === null) return
+    const { servers } = this.#sessions.of(identity, session)
+    await Promise.all([...servers.keys()].map((server) => this.tell(client, server, message)))
+  }
+
+  /** Ends the client's session and those at its servers. Never rejects. */
+  async end(client: Client): Promise<void> {
+    const { identity, session } = client
+    const own = session === null ? null : this.#sessions.end(identity, session)
+    if (own === null) return
+    const ends = own.servers.entries().map(async ([server, opening]) => {
+      const opened = await opening
+      if (isDenial(opened) || opened.session === null) return
+      await this.#nested.fetch(inSession({ ...client, arrival: detached(client) }, server, opened, null), HANDSHAKE)
+    })
+    await Promise.all(ends)
+  }
+
+  async #open(
+    client: Client,
+    { revision, client: params }: SharedSession,
+    own: ClientSessions,
+    server: string,
+  ): Promise<UpstreamSession | Denial> {
+    // Requests of the client wait for the same session, so it does not end with the one that opens it.
+    const lasting = { ...client, arrival: detached(client) }
+    const { identity, arrival } = lasting
+    const handshake = {
+      jsonrpc: '2.0',
+      id: 'plat-initialize',
+      method: 'initialize',
+      params: { protocolVersion: revision, ...params },
+    }
+    const response = await this.#nested.fetch(
+      { arrival, identity, server, method: 'POST', shared: null, session: null, headers: {}, message: handshake },
+      HANDSHAKE,
+    )
+    const opened = isDenial(response) ? response : this.#opened(identity, server, response)
+    if (isDenial(opened)) return opened
+    await this.#nested.fetch(inSession(lasting, server, opened, INITIALIZED), HANDSHAKE)
+    if (own.level !== null && member(opened.capabilities, 'logging') !== undefined)
+      await this.#nested.fetch(inSession(lasting, server, opened, levelMessage(own.level)), HANDSHAKE)
+    return opened
+  }
+
+  #opened(identity: Identity, server: string, { headers, message }: ServerResponse): UpstreamSession | Denial {
+    const result = message?.value.result
+    const revision = member(result, 'protocolVersion')
+    const capabilities = member(result, 'capabilities')
+    if (typeof revision !== 'string' || !isObject(capabilities))
+      return deny('upstream_error', `${server} did not accept a session`)
+    if (!KNOWN_REVISIONS.includes(revision) || isModernRevision(revision))
+      return deny('upstream_error', `${server} speaks no revision that the gateway can use in a session`)
+    const id = headers['mcp-session-id']
+    const session = id === undefined ? null : this.#sealer.open(bindingOf('mcp-session', identity, server), id)
+    return { session, revision, capabilities: namesOf(capabilities) }
+  }
+}
+
+const LIST_ID = 'plat-list'
+const INITIALIZED = { jsonrpc: '2.0', method: 'notifications/initialized' }
+
+/** Returns the request that sets a server's log level. */
+export function levelMessage(level: string): object {
+  return { jsonrpc: '2.0', id: 'plat-level', method: 'logging/setLevel', params: { level } }
+}
+
+/** Only the names of capabilities are kept: what they hold is as large as the server wants. */
+function namesOf(capabilities: JsonObject): JsonObject {
+  const known = ['tools', 'prompts', 'resources', 'logging', 'completions']
+  return Object.fromEntries(known.filter((name) => capabilities[name] !== undefined).map((name) => [name, {}]))
+}
+
+function inSession(
+  { arrival, identity }: Client,
+  server: string,
+  { session, revision }: { readonly session: Sealed | null; readonly revision: string },
+  message: object | null,
+): ServerRequest {
+  const method = message === null ? 'DELETE' : 'POST'
+  const headers = { 'mcp-protocol-version': revision }
+  return { arrival, identity, server, method, headers, message, session, shared: null }
+}
+
+/** Returns the request without its end: for work that others wait for as well. Its limits are those of the work. */
+function detached({ arrival: { wire } }: Client): Client['arrival'] {
+  return { wire, signal: NEVER, retain: () => true }
+}
+
+const NEVER: CallSignal = { aborted: false, reason: null, addEventListener() {}, removeEventListener() {} }
+
+function withoutProgress(meta: unknown): object {
+  const { progressToken: _, ...rest }: JsonObject = isObject(meta) ? meta : {}
+  return rest
+}

@@ -1,0 +1,67 @@
+import { type Denial, type Identity, isDenial } from '../../../call/index.ts'
+import type { ToolPlace } from './address.ts'
+import type { CollectedMessage } from './collect.ts'
+import { type ListKind, listKind, type NamedPage, namedPage } from './lists.ts'
+import type { Naming } from './naming.ts'
+
+/** Shortened names that are remembered for one token; the oldest is forgotten, and looked up again. */
+const MAX_NAMES = 1_000
+/** Pages of a server's tools in which a shortened name is looked up. */
+const MAX_PAGES = 64
+
+type LoadTools = (page: {
+  readonly cursor: string | null
+  readonly kind: ListKind
+}) => Promise<CollectedMessage | Denial | null>
+
+/** The tools behind shortened names: remembered from lists, and looked up in the server's list otherwise. */
+export class ShortenedNames {
+  readonly #naming: Naming
+  /** By the identity of a token, which lives as long as the token is cached. */
+  readonly #names = new WeakMap<Identity, Map<string, string | null>>()
+
+  constructor(naming: Naming) {
+    this.#naming = naming
+  }
+
+  /** Returns a function that remembers the names of a list. */
+  seenBy(identity: Identity): (server: string, names: NamedPage['shortened']) => void {
+    return (server, names) => {
+      if (names.size === 0) return
+      const known = this.#names.get(identity) ?? new Map<string, string | null>()
+      this.#names.set(identity, known)
+      for (const [name, tool] of names) {
+        known.delete(keyOf(server, name))
+        known.set(keyOf(server, name), tool)
+      }
+      for (const oldest of known.keys()) {
+        if (known.size <= MAX_NAMES) break
+        known.delete(oldest)
+      }
+    }
+  }
+
+  /** Resolves to the server's name of the tool; null: it has none of this name, or two. Never rejects. */
+  async toolOf({ identity, server, prefix, shownName }: ToolPlace, load: LoadTools): Promise<string | null> {
+    const known = this.#names.get(identity)?.get(keyOf(server, shownName))
+    const kind = listKind('tools/list')
+    if (known !== undefined || kind === null) return known ?? null
+    const see = this.seenBy(identity)
+    let cursor: string | null = null
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const message: CollectedMessage | Denial | null = await load({ cursor, kind })
+      if (message === null || isDenial(message) || message.value.error !== undefined) return null
+      const page = namedPage(message, { kind, naming: this.#naming, prefix })
+      see(server, page.shortened)
+      const tool = page.shortened.get(shownName)
+      if (tool !== undefined) return tool
+      if (page.next === null) return null
+      cursor = page.next
+    }
+    return null
+  }
+}
+
+function keyOf(server: string, name: string): string {
+  return `${server}/${name}`
+}
