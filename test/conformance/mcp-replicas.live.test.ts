@@ -28,7 +28,7 @@ after(async () => {
 })
 
 /** Sends each request to the next replica, as a balancer would. */
-function inTurn(server: string) {
+function inTurn(path: string) {
   const used = [0, 0]
   let turn = 0
   const next = (_: string | URL, init?: RequestInit): Promise<Response> => {
@@ -37,7 +37,7 @@ function inTurn(server: string) {
     const { url = '', token = '' } = replicas[at] ?? {}
     const headers = new Headers(init?.headers)
     headers.set('authorization', `Bearer ${token}`)
-    return fetch(`${url}/mcp/${server}`, { ...init, headers })
+    return fetch(`${url}/mcp${path}`, { ...init, headers })
   }
   return { fetch: next, used }
 }
@@ -101,7 +101,7 @@ const clients: readonly [string, Connect, server: string, tools: readonly string
 for (const [who, connect, server, tools] of clients) {
   test(`two gateways serve one session of ${who} at a ${server} server in turn, for every method`, async () => {
     // Shows D3.endpoint.mcp.
-    const { fetch: send, used } = inTurn(server)
+    const { fetch: send, used } = inTurn(`/${server}`)
     const client = await connect(send)
     const names = await client.list()
     for (const tool of tools) {
@@ -117,8 +117,32 @@ for (const [who, connect, server, tools] of clients) {
   })
 }
 
+const shared: readonly [string, Connect, servers: readonly string[]][] = [
+  ['the official client, legacy', current('legacy'), ['dual', 'legacy']],
+  ['the official client, auto', current('auto'), ['dual', 'legacy']],
+  ['the SDK of version 1', old, ['dual', 'legacy']],
+]
+
+for (const [who, connect, servers] of shared) {
+  test(`two gateways serve one session of ${who} at the address of all servers in turn`, async () => {
+    const { fetch: send, used } = inTurn('')
+    const client = await connect(send)
+    const names = await client.list()
+    for (const name of servers.flatMap((server) => asking.map((tool) => `${server}__${tool}`))) {
+      assert.ok(names.includes(name), name)
+      assert.match(JSON.stringify(await client.call(name)), /alice|a thought|closed and taken up/, name)
+    }
+    assert.ok(!names.some((name) => name.startsWith('modern__')), 'one server has no sessions')
+    await client.close()
+    assert.ok(
+      used.every((count) => count > 1),
+      used.join(),
+    )
+  })
+}
+
 test('a request of a server is recorded on its replica, and the response on another replica names that call', async () => {
-  const client = await current('legacy')(inTurn('dual').fetch)
+  const client = await current('legacy')(inTurn('/dual').fetch)
   await client.call('test_elicitation')
   await client.close()
   let [calls, parents] = await asksAndAnswers()

@@ -80,7 +80,7 @@ export function addServer({ name, path, entry }: FoundServer, options: ConvertOp
     const why = KNOWN[member] ?? (member in KNOWN ? null : 'plat has nothing like it')
     if (why !== null && why !== undefined) notes.add(`${path}.${member}`, why)
   }
-  const comment = `The MCP server ${JSON.stringify(name)}: agents reach it at /mcp/${name}, and need the scope tools:${name}.`
+  const comment = `The MCP server ${JSON.stringify(name)}: agents reach it at /mcp and /mcp/${name}, and need the scope tools:${name}.`
   return draft.resource('MCPServer', name, { spec, comment })
 }
 

@@ -12,6 +12,7 @@ export function addRun(plat: Command, child: readonly string[]): void {
     .description(
       'Runs a program whose calls go through the gateway as this agent. The program gets URLs, never a token:\n' +
         '  PLAT_MCP_CONFIG     an mcp.json that names the MCP servers of the agent\n' +
+        '  PLAT_MCP_URL        one address for all of them\n' +
         '  OPENAI_BASE_URL     its model, else all its model routes; with OPENAI_API_KEY\n' +
         '  ANTHROPIC_BASE_URL  the same; with ANTHROPIC_AUTH_TOKEN\n' +
         '  PLAT_GATEWAY_URL    the gateway\n' +

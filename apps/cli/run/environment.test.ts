@@ -29,6 +29,7 @@ test('the keys of model SDKs are a placeholder, and the tokens of plat are not p
   assert.ok(!Object.values(env).some((value) => value === 'own' || value === 'admin' || value === 'broker'))
   assert.equal(env.ANTHROPIC_BASE_URL, 'http://127.0.0.1:1/s3cret/llm/default.assistant')
   assert.equal(env.OPENAI_BASE_URL, `${env.ANTHROPIC_BASE_URL}/v1`)
+  assert.equal(env.PLAT_MCP_URL, 'http://127.0.0.1:1/s3cret/mcp')
 })
 
 test('the folder of npm that holds the Node of plat comes last on the PATH of the program', () => {

@@ -47,6 +47,7 @@ export function programEnvironment(
     ...Object.fromEntries(KEY_VARIABLES.map((name) => [name, secret])),
     PLAT_GATEWAY_URL: url,
     PLAT_SESSION: session,
+    PLAT_MCP_URL: `${url}/mcp`,
     PLAT_MCP_CONFIG: join(folder, 'mcp.json'),
     OPENAI_BASE_URL: model.openai,
     OPENAI_API_BASE: model.openai,

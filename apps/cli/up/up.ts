@@ -264,6 +264,7 @@ export async function screen(running: Up): Promise<string[]> {
     'plat is up.',
     '',
     `  gateway   ${running.env.PLAT_GATEWAY_URL}`,
+    `  MCP       ${running.env.PLAT_GATEWAY_URL}/mcp (all servers of an agent; one: /mcp/<server>)`,
     ...(running.env.PLAT_ADMIN_URL === running.env.PLAT_GATEWAY_URL
       ? []
       : [`  admin     ${running.env.PLAT_ADMIN_URL}`]),

@@ -72,9 +72,9 @@ export function initialized({ revision }: SharedSession, instructions: string): 
   return { protocolVersion: revision, capabilities: CAPABILITIES, serverInfo: SERVER_INFO, instructions }
 }
 
-/** Returns the result of `server/discover`. */
-export function discovered(request: McpRequest, instructions: string): object {
-  const supportedVersions = KNOWN_REVISIONS
+/** Returns the result of `server/discover`. Without revision 2026-07-28 clients of both eras choose one with sessions. */
+export function discovered(request: McpRequest, instructions: string, isModern: boolean): object {
+  const supportedVersions = isModern ? KNOWN_REVISIONS : LEGACY_REVISIONS
   return { supportedVersions, capabilities: CAPABILITIES, instructions, ...eraMembers(request, true) }
 }
 

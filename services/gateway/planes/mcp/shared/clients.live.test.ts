@@ -84,3 +84,26 @@ for (const [who, connect, tools] of clients) {
     await client.close()
   })
 }
+
+test('a client of both eras gets sessions when one of its servers needs them, and none is missing', async (t) => {
+  const [both, old] = await Promise.all([startFixture(), startFixture('legacy')])
+  t.after(() => Promise.all([both.close(), old.close()]))
+  const mixed = await startShared(t, { both: both.url, old: old.url, down: 'http://127.0.0.1:1/mcp' })
+  for (const [servers, era] of [
+    [['both', 'old', 'down'], 'legacy'],
+    [['both', 'down'], 'modern'],
+  ] as const) {
+    const client = await connectClient(mixed, 'auto', mixed.token('s1', servers))
+    assert.equal(client.getProtocolEra(), era)
+    const { tools, _meta } = await client.listTools()
+    await client.close()
+    const names = tools.map(({ name }) => name)
+    for (const server of servers)
+      assert.equal(
+        names.some((name) => name.startsWith(`${server}__`)),
+        server !== 'down',
+        server,
+      )
+    assert.match(JSON.stringify(_meta), /"left-out":\[\{"server":"down","error":"upstream_error"|"server":"down"/)
+  }
+})

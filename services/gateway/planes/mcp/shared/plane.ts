@@ -162,8 +162,10 @@ class SharedPlane implements Plane {
       const parts = { ...this.#options, servers: this.#servers, naming: this.#naming }
       return gatherList(parts, { call, request, kind, load, ...(kind.entries === 'tools' && { shortened }) })
     }
-    const reply = request.kind === 'request' ? this.#result(call, request) : this.#accept(call, request)
-    return Promise.resolve(reply)
+    if (request.kind !== 'request') return Promise.resolve(this.#accept(call, request))
+    return request.method === 'server/discover'
+      ? this.#discover(call, request)
+      : Promise.resolve(this.#result(call, request))
   }
 
   #result(call: Call<'identity' | 'target'>, request: McpRequest): Reply | Denial {
@@ -175,8 +177,6 @@ class SharedPlane implements Plane {
         const headers = { 'mcp-session-id': sealSession(this.#options.sealer, identity, session) }
         return resultReply(request, JSON.stringify(initialized(session, this.#instructions(call))), headers)
       }
-      case 'server/discover':
-        return resultReply(request, JSON.stringify(discovered(request, this.#instructions(call))))
       case 'logging/setLevel':
         return this.#setLevel(call, request)
       case 'ping':
@@ -184,6 +184,16 @@ class SharedPlane implements Plane {
       default:
         return deny('unknown_method', `${request.method} is not a method of this address`)
     }
+  }
+
+  /** Offers revisions without sessions only if every server that responds speaks the client's: one that does not would be missing. */
+  async #discover(call: Call<'identity' | 'target'>, request: McpRequest): Promise<Reply> {
+    const client = clientOf(call, request)
+    const servers = this.#servers.of(call.snapshot, call.facts.identity)
+    const { listWaitMs } = this.#options
+    const speaking = await Promise.all(servers.map(({ name }) => this.#requests.speaks(client, name, listWaitMs)))
+    const result = discovered(request, this.#instructions(call), !speaking.includes(false))
+    return resultReply(request, JSON.stringify(result))
   }
 
   #instructions({ snapshot, facts }: Call<'identity'>): string {

@@ -22,6 +22,7 @@ const HANDSHAKE = { ms: 30_000, maxBytes: 1024 * 1024 }
 /** The largest page of a server's list, in bytes. */
 const MAX_PAGE_BYTES = 32 * 1024 * 1024
 const NOT_FOUND = 404
+const SERVER_ERROR = 500
 
 /** A client at the address of all servers, with the request that it has sent. */
 export interface Client {
@@ -116,6 +117,23 @@ export class ServerRequests {
       return 'lost'
     }
     return response.message ?? deny('upstream_error', `${server} responded with HTTP status ${response.status}`)
+  }
+
+  /** Resolves to whether a server speaks the client's revision, which has no sessions; null if it does not respond. Never rejects. */
+  async speaks({ arrival, identity, revision, meta }: Client, server: string, ms: number): Promise<boolean | null> {
+    const method = 'server/discover'
+    const response = await this.#nested.fetch(
+      {
+        ...{ arrival, identity, server, method: 'POST', shared: null, session: null },
+        headers: { 'mcp-protocol-version': revision, 'mcp-method': method },
+        message: { jsonrpc: '2.0', id: LIST_ID, method, params: { _meta: withoutProgress(meta) } },
+      },
+      { ms, maxBytes: HANDSHAKE.maxBytes },
+    )
+    if (isDenial(response)) return response.code === 'unsupported_version' ? false : null
+    if (response.status >= SERVER_ERROR) return null
+    const versions = member(response.message?.value.result, 'supportedVersions')
+    return Array.isArray(versions) && versions.includes(revision)
   }
 
   /** Sends a message to a server in a session that is open; its response is not relayed. Never rejects. */
