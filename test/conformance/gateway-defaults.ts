@@ -220,6 +220,7 @@ export const computedDefaults: readonly string[] = `
 
 /** Keys that the contract does not name. */
 export const keysBeyondContract: readonly string[] = [
+  'approvalPreview.maxStoredBytes',
   'maxConnectionsPerPeer',
   'trustedProxies',
   'tokenExchangeAudiences',

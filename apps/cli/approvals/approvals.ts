@@ -1,6 +1,6 @@
 import { systemClock } from '@plat/core'
-import { type ApprovalView, isApprovalView } from '@plat/gateway/approvals'
-import { admin, adminList } from '../shared/admin-api.ts'
+import { type ApprovalView, isApprovalView, isArgumentsView } from '@plat/gateway/approvals'
+import { AdminRefusalError, admin, adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
 import {
@@ -52,7 +52,8 @@ export async function approvalsShow(
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)
-  printApproval(output, options.output, await one(env, 'GET', pathOf(options.id)))
+  const approval = await one(env, 'GET', pathOf(options.id))
+  printApproval(output, options.output, options.output === 'table' ? await withWholeArguments(env, approval) : approval)
   return 0
 }
 
@@ -84,6 +85,20 @@ export async function decide(env: HomeEnv, { id, verdict, reason, argsSha256 }: 
 
 export async function getApproval(env: HomeEnv, id: string): Promise<ApprovalView> {
   return one(env, 'GET', pathOf(id))
+}
+
+/** Returns the approval with its whole arguments as preview, if the preview is truncated and the gateway stores them. */
+export async function withWholeArguments(env: HomeEnv, approval: ApprovalView): Promise<ApprovalView> {
+  const { preview, wholeArguments = null } = approval
+  if (preview === null || !isCut(approval) || wholeArguments === null) return approval
+  try {
+    const whole = await admin(env, 'GET', wholeArguments)
+    if (isArgumentsView(whole)) return { ...approval, preview: { ...preview, text: whole.text, truncated: false } }
+  } catch (error) {
+    // Only approvers may fetch them, and a decision may have removed them meanwhile.
+    if (!(error instanceof AdminRefusalError)) throw error
+  }
+  return approval
 }
 
 function pathOf(id: string): string {

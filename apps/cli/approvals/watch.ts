@@ -16,23 +16,22 @@ import {
   wanted,
   who,
   wholePreview,
+  withWholeArguments,
 } from './approvals.ts'
 
 /** Polling interval, in milliseconds. */
 const LOOK_EVERY_MS = 1_000
 /** Keys within this time after an approval appears are ignored, in milliseconds: they were meant for the one before. */
 const READ_FIRST_MS = 400
+/** Maximum number of approvals whose whole arguments are remembered. */
+const WHOLE_MAX = 100
 /** Maximum number of remembered approvals. */
 const SEEN_MAX = 10_000
 
 /** `plat approvals watch`: until `q` or Ctrl-C. */
 export async function approvalsWatch(options: ApprovalsOptions, output: Output): Promise<number> {
   const gateway = await findGateway(options.dir)
-  const source: Source = {
-    list: () => fromGateway(gateway, pending),
-    decide: (id, { verdict, reason }) => fromGateway(gateway, (env) => decide(env, { id, verdict, reason })),
-    get: (id) => fromGateway(gateway, (env) => getApproval(env, id)),
-  }
+  const source = new GatewaySource(gateway)
   const interactive = process.stdin.isTTY && process.stdout.isTTY && options.output === 'table'
   const ended = Promise.withResolvers<void>()
   process.once('SIGINT', () => ended.resolve())
@@ -92,6 +91,43 @@ export interface Source {
   decide(id: string, given: { readonly verdict: Verdict; readonly reason: string | undefined }): Promise<ApprovalView>
   /** The state of an approval that no longer waits. */
   get(id: string): Promise<ApprovalView>
+}
+
+/** Approvals at a gateway, with their whole arguments where it stores them. */
+class GatewaySource implements Source {
+  readonly #gateway: FoundGateway
+  /** Approvals whose whole arguments were fetched, or refused, by id. */
+  readonly #whole = new LruCache<string, ApprovalView>({ maxEntries: WHOLE_MAX })
+
+  constructor(gateway: FoundGateway) {
+    this.#gateway = gateway
+  }
+
+  list(): Promise<readonly ApprovalView[]> {
+    return fromGateway(this.#gateway, async (env) => {
+      const waiting: ApprovalView[] = []
+      for (const approval of await pending(env)) waiting.push(await this.#withArguments(env, approval))
+      return waiting
+    })
+  }
+
+  decide(id: string, { verdict, reason }: Parameters<Source['decide']>[1]): Promise<ApprovalView> {
+    const fetched = this.#whole.get(id)
+    // The person has seen the whole arguments.
+    const argsSha256 = fetched === undefined || isCut(fetched) ? undefined : (fetched.argsSha256 ?? undefined)
+    return fromGateway(this.#gateway, (env) => decide(env, { id, verdict, reason, argsSha256 }))
+  }
+
+  get(id: string): Promise<ApprovalView> {
+    return fromGateway(this.#gateway, (env) => getApproval(env, id))
+  }
+
+  async #withArguments(env: HomeEnv, approval: ApprovalView): Promise<ApprovalView> {
+    if (!isCut(approval) || !approval.wholeArguments) return approval
+    const fetched = this.#whole.get(approval.id) ?? (await withWholeArguments(env, approval))
+    this.#whole.set(approval.id, fetched)
+    return { ...approval, preview: fetched.preview }
+  }
 }
 
 const KEYS: ReadonlyMap<string, Verdict> = new Map([

@@ -144,6 +144,18 @@ export const poolTable = {
     age: 'the timeout of the approval',
     refused: '`backlog_full`',
   },
+  approval_arguments: {
+    services: ['gateway'],
+    counts: 'whole arguments of pending approvals whose preview is truncated',
+    unit: 'bytes',
+    total: 64 * MIB,
+    shares: [
+      { of: 'agent', max: 16 * MIB },
+      { of: 'session', max: 4 * MIB },
+    ],
+    age: 'until the approval no longer waits',
+    refused: 'nothing; approvers must state the SHA-256 of arguments that they know from elsewhere',
+  },
   notifications: {
     services: ['gateway'],
     counts: 'notifications that wait; approvals are delivered first',

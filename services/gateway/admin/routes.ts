@@ -25,6 +25,11 @@ export const adminRoutes = {
   'GET /v1/whoami': { needs: 'person', within: 'cluster', does: 'Who the caller is, and the roles of it.' },
   'GET /v1/approvals': { needs: 'viewer', within: 'namespace', does: 'Approvals, the newest first.' },
   'GET /v1/approvals/:id': { needs: 'viewer', within: 'namespace', does: 'One approval.' },
+  'GET /v1/approvals/:id/arguments': {
+    needs: 'approver',
+    within: 'namespace',
+    does: 'The whole arguments of a pending approval whose preview is truncated.',
+  },
   'POST /v1/approvals/:id/approve': { needs: 'approver', within: 'namespace', does: 'Lets a call pass, once.' },
   'POST /v1/approvals/:id/deny': { needs: 'approver', within: 'namespace', does: 'Refuses a call.' },
   'GET /v1/revocations': { needs: 'viewer', within: 'namespace', does: 'Revocations in force.' },

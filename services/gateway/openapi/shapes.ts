@@ -3,7 +3,7 @@ import { LICENSE_STATES } from '@plat/license'
 import { type TSchema, Type } from 'typebox'
 import type { AdminRoute } from '../admin/index.ts'
 import { decisionSchema } from '../decide/approvals/routes.ts'
-import { viewSchema as approval } from '../decide/approvals/view.ts'
+import { viewSchema as approval, argumentsSchema } from '../decide/approvals/view.ts'
 import { acceptSchema } from '../decide/pins/routes.ts'
 import { definitionsSchema, detailSchema, serverSchema } from '../decide/pins/view.ts'
 import { simulateBody } from '../decide/policy/simulate/routes.ts'
@@ -171,6 +171,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   },
   'GET /v1/approvals': list(approval, { state: text(), ...names }),
   'GET /v1/approvals/:id': { answer: approval },
+  'GET /v1/approvals/:id/arguments': { answer: argumentsSchema },
   'POST /v1/approvals/:id/approve': { body: decisionSchema, bodyOptional: true, answer: decided },
   'POST /v1/approvals/:id/deny': { body: decisionSchema, bodyOptional: true, answer: decided },
   'GET /v1/revocations': list(revocation),

@@ -269,8 +269,10 @@ export class Approvals {
     const { promise: done, resolve: written } = Promise.withResolvers<void>()
     this.#creating.set(digest, { session, done })
     try {
-      const question = await questionOf(call, { digest, quorum }, this.#options)
-      return (await this.#log.create(question, call.id)) ? this.#wait(call, question.id) : 'changed'
+      const { question, whole } = await questionOf(call, { digest, quorum }, this.#options)
+      if (!(await this.#log.create(question, call.id))) return 'changed'
+      if (whole !== null) this.#options.onTruncated?.(question, whole)
+      return this.#wait(call, question.id)
     } finally {
       this.#creating.delete(digest)
       written()

@@ -40,6 +40,13 @@ export const approvalPreviewBlock = defineBlock({
       maximum: 65_536,
       description: 'Preview cap; a call with longer arguments cannot be approved in a chat.',
     }),
+    maxStoredBytes: Type.Integer({
+      default: 1_048_576,
+      minimum: 0,
+      maximum: 4_194_304,
+      description:
+        'Longest arguments that are stored whole beside a truncated preview, until the approval is decided: approvers fetch them. 0: none are.',
+    }),
   }),
 })
 

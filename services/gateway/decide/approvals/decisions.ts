@@ -27,7 +27,11 @@ export interface Decisions {
 }
 
 /** `onFault` is called when the journal cannot be written. */
-export function createDecisions(approvals: Approvals, onFault: (error: unknown) => void): Decisions {
+export function createDecisions(
+  approvals: Approvals,
+  whole: { has(id: string): boolean },
+  onFault: (error: unknown) => void,
+): Decisions {
   return {
     namespaceOf: (id) => approvals.get(id)?.question.namespace ?? null,
     async decide(id, ballot) {
@@ -41,7 +45,7 @@ export function createDecisions(approvals: Approvals, onFault: (error: unknown) 
         const state = approvals.get(id)?.state
         throw new AdminError(code, refused === 'decided' ? `the approval is ${state} already, or has expired` : message)
       }
-      const view = approvalView(decided.approval)
+      const view = approvalView(decided.approval, whole)
       return { ...view, missing: view.quorum.needed - view.quorum.given }
     },
   }

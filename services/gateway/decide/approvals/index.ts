@@ -8,8 +8,7 @@ import { Approvals } from './approvals.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
 import type { DecidedCall } from './decided-call.ts'
 import { createDecisions, type Decisions } from './decisions.ts'
-import type { ApprovalsOptions } from './options.ts'
-import type { PreviewOptions, RedactAll } from './question/preview.ts'
+import type { ApprovalsOptions, RedactAll, WholeOptions } from './options.ts'
 import { type Confirmations, type Confirmer, leadConfirmations } from './quorum/confirmations.ts'
 import { type ApprovalRule, QuorumFloor } from './quorum/quorum.ts'
 import { approvalRecord, Unrecorded } from './record.ts'
@@ -17,13 +16,14 @@ import { createApprovalRoutes } from './routes.ts'
 import { type ApprovalStage, createApprovalStage } from './stage.ts'
 import type { SessionName } from './store/book.ts'
 import { decodeEvent, requesterOf } from './store/events.ts'
+import { openArguments } from './store/open-arguments.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
 export interface ApprovalsParts {
   readonly config: {
     readonly approvalTimeoutSeconds: number
     readonly approvalStorePath: string
-    readonly approvalPreview: PreviewOptions
+    readonly approvalPreview: WholeOptions
     readonly approvalQuorum: ApprovalQuorumConfig
     readonly adminAuth: { readonly devTokenApprovers: boolean }
   }
@@ -47,7 +47,7 @@ export interface ApprovalsParts {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
-  readonly pools?: PoolObservers<'pending_approvals'>
+  readonly pools?: PoolObservers<'pending_approvals' | 'approval_arguments'>
 }
 
 /** Approvals by people before a call passes. */
@@ -70,12 +70,8 @@ export interface ApprovalsFeature {
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
   const { config, journals, leadership, approvalRules, confirmer, mayApprove, ledgers, recorded, clock, ids, log } =
     parts
+  warnOfSettings(parts)
   const path = config.approvalStorePath
-  if (path === '' && !journals.shared)
-    log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
-  if (config.adminAuth.devTokenApprovers) {
-    log.warn({}, 'the static admin token may approve calls: adminAuth.devTokenApprovers is for development only')
-  }
   const journal = await journals.open({ name: 'approvals', path, decode: decodeEvent, callerOf: requesterOf })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be stored')
   const record = (rec: Rec | null, tenant: string) => {
@@ -83,6 +79,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
       log.error({ error: reasonOf(error) }, 'an approval could not be recorded in the ledger')
     if (rec !== null) ledgers.of(tenant).append(rec).catch(failed)
   }
+  const whole = await openArguments(parts)
   const unrecorded = new Unrecorded(recorded, clock)
   let confirmations: Pick<Confirmations, 'look' | 'close'> | null = null
   const approvals = await Approvals.open({
@@ -106,26 +103,36 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
       record(approvalRecord(event, approval), approval.question.tenant)
       if (event.t === 'created' && event.question.quorum.userConfirmation !== undefined) confirmations?.look()
     },
+    onTruncated: whole.keep,
     onFault,
   })
+  whole.sweepWith(approvals)
   if (confirmer !== null) confirmations = leadConfirmations(leadership, { approvals, confirmer, clock, onFault })
   for (const missing of unrecorded.take()) record(missing, '')
-  const decisions = createDecisions(approvals, onFault)
+  const decisions = createDecisions(approvals, whole.stored, onFault)
   return {
     decisions,
     view(id) {
       const approval = approvals.get(id)
-      return approval === null ? null : approvalView(approval)
+      return approval === null ? null : approvalView(approval, whole.stored)
     },
     stage: createApprovalStage(approvals, onFault),
-    routes: createApprovalRoutes({ approvals, devTokenApprovers: config.adminAuth.devTokenApprovers, decisions }),
+    routes: createApprovalRoutes({ approvals, ...config.adminAuth, decisions, whole: whole.stored }),
     pendingOf: (session) => approvals.pendingOf(session),
     async close() {
       confirmations?.close()
+      await whole.close()
       approvals.close()
       await journal.close()
     },
   }
+}
+
+function warnOfSettings({ config, journals, log }: ApprovalsParts): void {
+  if (config.approvalStorePath === '' && !journals.shared)
+    log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
+  if (config.adminAuth.devTokenApprovers)
+    log.warn({}, 'the static admin token may approve calls: adminAuth.devTokenApprovers is for development only')
 }
 
 /** Reports the number of pending approvals, in its own series and in that of pools. */

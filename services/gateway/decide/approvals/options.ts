@@ -2,10 +2,12 @@ import type { Clock, Ids, PoolBound } from '@plat/core'
 import type { Journal } from '@plat/state'
 import type { PersonMarks } from '../../admin/index.ts'
 import type { DecidedCall } from './decided-call.ts'
-import type { PreviewOptions, RedactAll } from './question/preview.ts'
+import type { RedactAll, WholeOptions } from './question/preview.ts'
 import type { Ballot } from './quorum/ballot.ts'
 import type { ApprovalRule, QuorumFloor } from './quorum/quorum.ts'
-import type { Approval, ApprovalEvent } from './store/events.ts'
+import type { Approval, ApprovalEvent, Question } from './store/events.ts'
+
+export type { RedactAll, WholeOptions } from './question/preview.ts'
 
 export interface ApprovalsOptions {
   readonly journal: Journal<ApprovalEvent>
@@ -13,7 +15,7 @@ export interface ApprovalsOptions {
   readonly ids: Ids
   /** Lifetime of a pending approval and of its grant, in milliseconds. */
   readonly timeoutMs: number
-  readonly preview: PreviewOptions
+  readonly preview: WholeOptions
   /** For previews of arguments that no data-loss prevention profile inspects. */
   readonly redactAll?: RedactAll | undefined
   /** Minimum quorum of every approval. */
@@ -30,6 +32,8 @@ export interface ApprovalsOptions {
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
   /** Called once for each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
+  /** Called with each new question of this replica whose preview is truncated, and its whole arguments. */
+  readonly onTruncated?: (question: Question, whole: string) => void
   /** Called with the number of pending approvals after each change. */
   readonly onPending: (count: number) => void
   /** Called when a question is refused because too many are pending. */

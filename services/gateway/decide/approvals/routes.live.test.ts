@@ -62,7 +62,7 @@ async function served({
     config: {
       approvalTimeoutSeconds: 300,
       approvalStorePath: '',
-      approvalPreview: { mode: 'redacted', maxBytes },
+      approvalPreview: { mode: 'redacted', maxBytes, maxStoredBytes: 1000 },
       approvalQuorum: { default: quorum, rules: {} },
       adminAuth: { devTokenApprovers },
     },
@@ -165,6 +165,28 @@ test('a truncated preview is approved only with the SHA-256 of the whole argumen
   const { answer } = await ask('POST', `/${id}/approve`, { argsSha256, reason: 'read in the ticket' })
   assert.equal(answer.state, 'approved')
   assert.equal((await ask('POST', `/${await hold('another such name')}/deny`)).answer.state, 'denied')
+})
+
+test('whole arguments beyond a truncated preview are fetched by approvers of their namespace, and only by them', async () => {
+  const frame = inNamespaces({ shop: { approver: ['user:ada'], viewer: ['user:eve'] } })
+  const { ask, hold } = await served({ devTokenApprovers: false, frame, maxBytes: 12 })
+  const id = await hold('a name beyond the preview', 'shop')
+  const { answer: shown } = await ask('GET', `/${id}`, undefined, 'ada')
+  assert.ok(isApprovalView(shown))
+  assert.equal(shown.wholeArguments, `/v1/approvals/${id}/arguments`)
+  const text = JSON.stringify({ name: 'a name beyond the preview' })
+  const { status, answer } = await ask('GET', `/${id}/arguments`, undefined, 'ada')
+  assert.deepEqual([status, answer], [200, { id, argsSha256: hash('sha256', text, 'hex'), text }])
+  assert.equal((await ask('GET', `/${id}/arguments`, undefined, 'eve')).status, 403)
+  const ids = {
+    short: await hold('a', 'shop'),
+    long: await hold('x'.repeat(2000), 'shop'),
+    other: await hold('b', 'bank'),
+  }
+  for (const other of [...Object.values(ids), 'no-such-id'])
+    assert.equal((await ask('GET', `/${other}/arguments`, undefined, 'ada')).status, 404)
+  const { answer: long } = await ask('GET', `/${ids.long}`, undefined, 'ada')
+  assert.equal(long.wholeArguments, null)
 })
 
 test('without devTokenApprovers the static token cannot approve, but it can deny, without a body too', async () => {

@@ -3,7 +3,8 @@ import { AdminError, type AdminRoutes, bodyAs, type Caller, page, parameter, que
 import type { Approvals } from './approvals.ts'
 import type { Decisions } from './decisions.ts'
 import type { Approval } from './store/events.ts'
-import { approvalView } from './view.ts'
+import type { WholeArguments } from './store/whole-arguments.ts'
+import { type ArgumentsView, approvalView } from './view.ts'
 
 /** `{reason, argsSha256}`, each optional. */
 export const decisionSchema = Type.Object(
@@ -21,10 +22,16 @@ export interface ApprovalRoutesOptions {
   /** `adminAuth.devTokenApprovers`: the static token can approve. */
   readonly devTokenApprovers: boolean
   readonly decisions: Decisions
+  readonly whole: Pick<WholeArguments, 'has' | 'get'>
 }
 
-/** `/v1/approvals`: list, get, approve, deny. */
-export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }: ApprovalRoutesOptions): AdminRoutes {
+/** `/v1/approvals`: list, get, whole arguments, approve, deny. */
+export function createApprovalRoutes({
+  approvals,
+  devTokenApprovers,
+  decisions,
+  whole,
+}: ApprovalRoutesOptions): AdminRoutes {
   const found = (id: string, caller: Caller): Approval => {
     const approval = approvals.get(id)
     if (approval === null || !caller.sees(approval.question.namespace))
@@ -40,11 +47,22 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }
     mount(context) {
       context.on('GET /v1/approvals', async ({ query }, _reply, caller) => {
         const seen = approvals.list().filter(({ question }) => caller.sees(question.namespace))
-        return page(seen.filter(wanted(query)).map(approvalView), query)
+        return page(
+          seen.filter(wanted(query)).map((approval) => approvalView(approval, whole)),
+          query,
+        )
       })
       context.on('GET /v1/approvals/:id', async ({ params }, _reply, caller) =>
-        approvalView(found(parameter(params, 'id'), caller)),
+        approvalView(found(parameter(params, 'id'), caller), whole),
       )
+      context.on('GET /v1/approvals/:id/arguments', async ({ params }, _reply, caller): Promise<ArgumentsView> => {
+        const { id, namespace, argsSha256 } = found(parameter(params, 'id'), caller).question
+        caller.demand(namespace)
+        const text = whole.get(id)
+        if (text === null)
+          throw new AdminError('not_found', 'the whole arguments of this approval are not stored: see approvalPreview')
+        return { id, argsSha256, text }
+      })
       for (const verdict of ['approve', 'deny'] as const) {
         context.on(`POST /v1/approvals/:id/${verdict}`, async (request, _reply, caller) => {
           if (verdict === 'approve') mayApprove(caller)

@@ -23,6 +23,8 @@ export const viewSchema = Type.Object({
   argsSha256: nullable,
   argsBytes: Type.Integer(),
   preview: previewSchema,
+  /** Path of the whole arguments, if the preview is truncated and they are stored. Absent in responses of older versions. */
+  wholeArguments: Type.Optional(nullable),
   quorum: Type.Object({
     minApprovers: Type.Integer(),
     approverGroups: Type.Array(Type.String()),
@@ -55,7 +57,18 @@ export function isApprovalView(value: unknown): value is ApprovalView {
   return Check(viewSchema, value)
 }
 
-export function approvalView(approval: Approval): ApprovalView {
+/** The whole arguments of a pending approval, in the admin API: as approvers may see them. */
+export const argumentsSchema = Type.Object({ id: Type.String(), argsSha256: nullable, text: Type.String() })
+
+export type ArgumentsView = Static<typeof argumentsSchema>
+
+/** Returns whether a response of the admin API is the whole arguments of an approval. For its clients. */
+export function isArgumentsView(value: unknown): value is ArgumentsView {
+  return Check(argumentsSchema, value)
+}
+
+/** `whole`: where the whole arguments of approvals are stored. */
+export function approvalView(approval: Approval, whole: { has(id: string): boolean }): ApprovalView {
   const { question, state, votes } = approval
   const { id, session, namespace, agent, user, server, tool, method, policy, rule, reason } = question
   const { argsSha256, argsBytes, preview, quorum, createdAt, expiresAt } = question
@@ -75,6 +88,7 @@ export function approvalView(approval: Approval): ApprovalView {
     argsSha256,
     argsBytes,
     preview,
+    wholeArguments: whole.has(id) ? `/v1/approvals/${encodeURIComponent(id)}/arguments` : null,
     quorum: {
       minApprovers: quorum.minApprovers,
       approverGroups: quorum.approverGroups,

@@ -5,7 +5,7 @@ import { isObject, parseStrict } from '@plat/core'
 import fc from 'fast-check'
 import { callOf } from '../testing/call.ts'
 import { digestOf } from './digest.ts'
-import { previewOf } from './preview.ts'
+import { previewOf, wholeOf } from './preview.ts'
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
@@ -121,3 +121,17 @@ function canonical(value: unknown): string {
     isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   )
 }
+
+test('whole arguments are what the preview begins with, if they exceed it and can be stored', () => {
+  const args = bytes({ name: 'ada@example.com' })
+  const view = { text: '{"name":"[REDACTED:email]"}', hits: 1 }
+  const limits = { maxBytes: 10, maxStoredBytes: 100 }
+  assert.equal(wholeOf(args, { mode: 'full', ...limits }), args.toString())
+  assert.equal(wholeOf(args, { mode: 'redacted', ...limits }, view), view.text)
+  assert.equal(wholeOf(args, { mode: 'redacted', ...limits }, null, Buffer.from('{"name":"x"}')), '{"name":"x"}')
+  assert.equal(wholeOf(args, { mode: 'redacted', ...limits }), null, 'only their shape may be seen')
+  for (const mode of ['none', 'hash'] as const) assert.equal(wholeOf(args, { mode, ...limits }, view), null)
+  assert.equal(wholeOf(args, { mode: 'full', maxBytes: 100, maxStoredBytes: 100 }), null, 'the preview is whole')
+  assert.equal(wholeOf(args, { mode: 'full', maxBytes: 10, maxStoredBytes: 20 }), null, 'too long')
+  assert.equal(wholeOf(null, { mode: 'full', ...limits }), null)
+})

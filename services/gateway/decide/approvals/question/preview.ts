@@ -9,6 +9,12 @@ export interface PreviewOptions {
   readonly maxBytes: number
 }
 
+/** Limit of whole arguments beside a truncated preview. */
+export interface WholeOptions extends PreviewOptions {
+  /** Maximum length of the stored text, in bytes. */
+  readonly maxStoredBytes: number
+}
+
 /** Removes from arguments everything that any detector finds. Results in null if they are too long or not strict JSON. */
 export type RedactAll = (args: Uint8Array) => Uint8Array | null | Promise<Uint8Array | null>
 
@@ -25,12 +31,35 @@ export function previewOf(
 ): Preview {
   if (mode === 'none' || args === null) return null
   if (mode === 'hash') return { mode, text: `sha256:${hash('sha256', args, 'hex')}`, truncated: false }
-  if (mode === 'full') return { mode, ...cut(args, maxBytes) }
-  if (redacted !== null) return { mode, ...cut(Buffer.from(redacted.text), maxBytes) }
-  if (allRedacted !== null) return { mode, ...cut(allRedacted, maxBytes) }
+  const presented = presentedBy(args, mode, redacted, allRedacted)
+  if (presented !== null) return { mode, ...cut(presented, maxBytes) }
   const shape = new Shape(maxBytes)
   shape.add(parseLossless(args))
   return { mode, ...cut(Buffer.from(shape.text), maxBytes), truncated: true }
+}
+
+/** Returns the whole arguments as approvers may see them if they exceed the preview and can be stored, otherwise null. */
+export function wholeOf(
+  args: Uint8Array | null,
+  { mode, maxBytes, maxStoredBytes }: WholeOptions,
+  redacted: RedactedView | null = null,
+  allRedacted: Uint8Array | null = null,
+): string | null {
+  if (args === null || mode === 'none' || mode === 'hash') return null
+  const presented = presentedBy(args, mode, redacted, allRedacted)
+  if (presented === null || presented.byteLength <= maxBytes || presented.byteLength > maxStoredBytes) return null
+  return Buffer.from(presented.buffer, presented.byteOffset, presented.byteLength).toString('utf8')
+}
+
+/** Returns null if only the shape of the arguments may be seen. */
+function presentedBy(
+  args: Uint8Array,
+  mode: 'redacted' | 'full',
+  redacted: RedactedView | null,
+  allRedacted: Uint8Array | null,
+): Uint8Array | null {
+  if (mode === 'full') return args
+  return redacted === null ? allRedacted : Buffer.from(redacted.text)
 }
 
 /** Truncates to `maxBytes` at a character boundary. */
@@ -42,7 +71,7 @@ function cut(bytes: Uint8Array, maxBytes: number): { text: string; truncated: bo
   return { text, truncated: end < bytes.byteLength }
 }
 
-/** Names of this form are shown. Any other member name may be data and is shown by its size. */
+/** Names of this form are presented. Any other member name may be data and is presented by its size. */
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
 
 /** Writes the shape of a value: member names, types and sizes, but no values. */

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import type { Clock, Ids } from '@plat/core'
 import type { Call, RedactedView, Target } from '../../../call/index.ts'
 import type { Question } from '../store/events.ts'
-import { type PreviewOptions, previewOf, type RedactAll } from './preview.ts'
+import { previewOf, type RedactAll, type WholeOptions, wholeOf } from './preview.ts'
 
 /** Reason of an approval that is needed although policy allows the call. */
 const CHANGED = 'the definition of the tool is not the one that was pinned'
 
-/** Builds the question that approvers see for a call. */
+/** Builds the question that approvers see for a call. `whole`: the arguments, if the preview is only a part of them and they can be stored. */
 export async function questionOf(
   call: Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>,
   { digest, quorum }: Pick<Question, 'digest' | 'quorum'>,
@@ -15,16 +15,17 @@ export async function questionOf(
     readonly clock: Clock
     readonly ids: Ids
     readonly timeoutMs: number
-    readonly preview: PreviewOptions
+    readonly preview: WholeOptions
     readonly redactAll?: RedactAll | undefined
   },
-): Promise<Question> {
+): Promise<{ readonly question: Question; readonly whole: string | null }> {
   const { identity, target, decision, redacted } = call.facts
   const now = using.clock.now()
   const args = call.body?.args ?? null
   const view = redacted ?? redactedViewOf(target)
   const isUnseen = args !== null && view === null && using.preview.mode === 'redacted'
-  return {
+  const allRedacted = isUnseen ? ((await using.redactAll?.(args)) ?? null) : null
+  const question = {
     id: using.ids.uuid(),
     digest,
     tenant: identity.tenant,
@@ -38,7 +39,7 @@ export async function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview, view, isUnseen ? await using.redactAll?.(args) : null),
+    preview: previewOf(args, using.preview, view, allRedacted),
     policy: decision.policy,
     rule: decision.rule,
     reason: reasonOf(call),
@@ -47,6 +48,7 @@ export async function questionOf(
     createdAt: now,
     expiresAt: now + using.timeoutMs,
   }
+  return { question, whole: wholeOf(args, using.preview, view, allRedacted) }
 }
 
 /** Policy may not require this approval; then its reason is left out. */

@@ -42,7 +42,7 @@ export async function setup(
     clock,
     ids: systemIds(clock),
     timeoutMs: 300_000,
-    preview: { mode: 'full', maxBytes: options.previewBytes ?? 100 },
+    preview: { mode: 'full', maxBytes: options.previewBytes ?? 100, maxStoredBytes: 0 },
     floor: new QuorumFloor({ default: { minApprovers: 1, approverGroups: [] }, rules: {}, ...options.quorum }),
     personOf: (user) => marksOf({ names: [user], subject: null }, options.people ?? {}),
     approvalRules: () => options.now?.approvalRules ?? options.approvalRules ?? [],

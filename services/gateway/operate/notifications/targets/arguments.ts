@@ -35,7 +35,7 @@ export function argumentsView(
   { arguments: preview, approval }: Notice,
 ): ArgumentsView | null {
   if (preview === undefined) return null
-  const where = `decide where they are preview: plat approvals show ${approval}`
+  const where = `decide where they are shown: plat approvals show ${approval}`
   if (preview.text.length > LIMITS[type]) {
     return { text: null, note: `The arguments do not fit here (${preview.text.length} characters); ${where}` }
   }
