@@ -41,3 +41,4 @@ export type {
 } from './store/store.ts'
 export { readTree } from './store/tree.ts'
 export { validate } from './validate.ts'
+export { THREAD_OPTIONS, THREAD_READ_MS, WorkerThread } from './worker-thread.ts'

@@ -3,9 +3,11 @@
  * Readers refuse unknown fields.
  */
 import { type Static, Type } from 'typebox'
+import { API_TOOLS_MAX, apiToolSchema } from './api-tools.ts'
 import { mapOf } from './check.ts'
 import { memoryFields } from './kinds/memorystore.ts'
 
+export { API_TOOLS_MAX, type ApiParameter, type ApiTool } from './api-tools.ts'
 export { mapOf }
 
 const closed = { additionalProperties: false } as const
@@ -139,6 +141,8 @@ const serverSchema = Type.Object(
     url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
     /** A server that `plat up` runs: reached over the socket of its stdio bridge, never by the host of `url`, which does not exist. */
     stdio: Type.Optional(Type.Literal(true)),
+    /** Present if `url` is the base of an HTTP API, which the gateway offers as an MCP server. */
+    api: Type.Optional(Type.Object({ tools: Type.Array(apiToolSchema, { maxItems: API_TOOLS_MAX }) }, closed)),
     namespaces: Type.Array(Type.String({ minLength: 1, maxLength: 63 })),
     implicit: Type.Boolean(),
     trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),

@@ -128,6 +128,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   const mirror = new Mirror({ stores, clock, ids, log, onChange: (kind, keys) => term?.changed(kind, keys) })
   const outputs = new Outputs({ api, namespace, registry, log })
   const common = { api, namespace, clock, log }
+  const { dialer } = parts
   const everyMs = flags['node-count-interval']
   const sandboxes = sandboxesOf(parts, () => term)
   const foreign = sandboxes === null ? [] : Object.values(sandboxes.foreign)
@@ -135,7 +136,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     // Another leader may have changed what this replica wrote before.
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
-    const own = { mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
+    const own = { mirror, outputs, registry, dialer, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
     term = new LeaderTerm({ ...common, ...own })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])

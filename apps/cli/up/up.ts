@@ -202,6 +202,7 @@ async function startRendering(
     credentialsDir: home.credentials,
     secretsDir: home.secrets,
     configMapsDir: home.configMaps,
+    documentsDir: home.dir,
     ...using,
   })
   return { store, render }

@@ -33,6 +33,7 @@ export async function withRendered<T>(home: PlatFolder, use: (folder: RenderedFo
       credentialsDir: join(scratch, 'credentials'),
       secretsDir: home.secrets,
       configMapsDir: home.configMaps,
+      documentsDir: home.dir,
       currency: await budgetCurrencyOf(keys),
       ...using,
     })

@@ -189,11 +189,81 @@ const stdioSchema = Type.Object(
   { ...closed, description: 'A server that `plat up` runs and that speaks on stdin and stdout. Not on a cluster.' },
 )
 
+const operationRuleSchema = Type.Object(
+  {
+    operationId: Optional(text('`operationId`; `*` matches any run of characters.', { minLength: 1, maxLength: 256 })),
+    tag: Optional(text('A tag of the operation.', { minLength: 1, maxLength: 256 })),
+    path: Optional(
+      text('Path as in the document; `*` matches any run of characters.', { maxLength: 1024, pattern: '^[/*]' }),
+    ),
+    methods: Optional(
+      Type.Array(oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], 'A method.'), {
+        minItems: 1,
+        maxItems: 5,
+        description: 'Methods. Without them, and without an `operationId` in full, only GET.',
+      }),
+    ),
+  },
+  {
+    ...closed,
+    'x-kubernetes-validations': [
+      {
+        rule: 'has(self.operationId) || has(self.tag) || has(self.path)',
+        message: 'operationId, tag or path is required',
+        reason: 'FieldValueRequired',
+      },
+    ],
+  },
+)
+
+const openapiSchema = Type.Object(
+  {
+    file: Optional(text('File below the directory of `plat up`. Not on a cluster.', { minLength: 1 })),
+    inline: Optional(text('The document, JSON or YAML.', { minLength: 1, maxLength: 262_144 })),
+    configMapRef: Optional(
+      Type.Object(
+        {
+          name: text('ConfigMap.', { minLength: 1, maxLength: 253 }),
+          key: text('Key in it.', { minLength: 1, maxLength: 253 }),
+        },
+        { ...closed, description: 'The document in a ConfigMap.' },
+      ),
+    ),
+    documentURL: Optional(
+      text('URL of the document, which is read again every 10 minutes.', { pattern: '^https?://[^/@\\s]+' }),
+    ),
+    allow: Optional(
+      Type.Array(operationRuleSchema, {
+        minItems: 1,
+        maxItems: 128,
+        description: 'Operations that become tools: those that match a rule in all its fields. Default: every GET.',
+      }),
+    ),
+  },
+  {
+    ...closed,
+    description:
+      'Makes the HTTP API at `url` an MCP server: a tool for each operation of an OpenAPI document (3.0, 3.1).',
+    'x-kubernetes-validations': [
+      {
+        rule: '[has(self.file), has(self.inline), has(self.configMapRef), has(self.documentURL)].filter(x, x).size() == 1',
+        message: 'exactly one of file, inline, configMapRef and documentURL is required',
+        reason: 'FieldValueRequired',
+      },
+    ],
+  },
+)
+
 /** `MCPServer.spec` (docs/spec/crds.md). */
 export const mcpServerSpecSchema = Type.Object(
   {
-    url: Optional(text('Streamable HTTP endpoint; only the gateway talks to it.', { pattern: '^https?://[^/@\\s]+' })),
+    url: Optional(
+      text('Streamable HTTP endpoint, or base of the API of `openapi`; only the gateway talks to it.', {
+        pattern: '^https?://[^/@\\s]+',
+      }),
+    ),
     stdio: Optional(stdioSchema),
+    openapi: Optional(openapiSchema),
     transport: Optional(oneOf(['streamable-http'], 'The only transport.', { default: 'streamable-http' })),
     protocolVersions: Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
@@ -229,6 +299,12 @@ export const mcpServerSpecSchema = Type.Object(
       {
         rule: 'has(self.url) != has(self.stdio)',
         message: 'exactly one of url and stdio is required',
+        fieldPath: '.url',
+        reason: 'FieldValueRequired',
+      },
+      {
+        rule: '!has(self.openapi) || has(self.url)',
+        message: 'openapi requires url',
         fieldPath: '.url',
         reason: 'FieldValueRequired',
       },

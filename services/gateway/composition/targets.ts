@@ -2,6 +2,7 @@ import { createCredentials } from '../authn/credentials/index.ts'
 import type { Authenticator } from '../authn/identity/index.ts'
 import { createTokenVault } from '../authn/token-vault/index.ts'
 import { createMemory } from '../builtin/memory/index.ts'
+import { createApiServers } from '../builtin/openapi/index.ts'
 import type { Snapshot } from '../call/index.ts'
 import { createScreens } from '../content/dlp/index.ts'
 import { createTaint } from '../decide/taint/index.ts'
@@ -27,7 +28,8 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
   const memory = keep(await createMemory({ ...shared, labels: taint, screens, ledgers }))
   const builtins = [...(await startBuiltins(shared)), memory.server].filter((server) => server !== null)
   const missingScopes = authenticator.scopes.missing
-  const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins }))
+  const serveApi = createApiServers({ ...shared, credentials, upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000 })
+  const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins, serveApi }))
   const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller) }))
   const agents = keep(
     await createAgents({

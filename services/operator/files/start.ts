@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '@plat/core'
+import { createDialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
+import { Apis } from '../openapi/apis.ts'
 import { renderCredentials } from '../render/auth.ts'
 import type { Declared } from '../render/declared.ts'
 import { hasCedar, type RenderedFile, renderEverything } from '../render/everything.ts'
@@ -16,6 +18,19 @@ import { type Referenced, readReferenced, writeCredentials } from './referenced.
 const RETRY_MS = 1000
 /** How often Secrets and ConfigMaps are looked at, in milliseconds. */
 const LOOK_EVERY_MS = 2000
+/** How long a rendering waits for OpenAPI documents, the first and later ones, in milliseconds; they are rendered as soon as they are read. */
+const DOCUMENTS_FIRST_MS = 10_000
+const DOCUMENTS_MS = 1000
+
+const FOLLOWED: readonly Kind[] = [
+  'Agent',
+  'MCPServer',
+  'ToolPolicy',
+  'BudgetPolicy',
+  'MemoryStore',
+  'SovereigntyPolicy',
+  'TrustTier',
+]
 
 export interface RenderOptions {
   /** A file store also reports invalid files. */
@@ -28,6 +43,8 @@ export interface RenderOptions {
   readonly secretsDir: string
   /** Where ConfigMaps stand as files, likewise. */
   readonly configMapsDir: string
+  /** Base of the paths of OpenAPI documents; absent: files are refused. */
+  readonly documentsDir?: string
   /** ISO 4217: what the gateway counts in (`budgetCurrency`). */
   readonly currency: string
   readonly log: Log
@@ -52,23 +69,23 @@ export interface Render {
 export async function startRender(options: RenderOptions): Promise<Render> {
   const { store, log, clock } = options
   const stopping = new AbortController()
+  const dialer = createDialer({ clock, log })
+  const apis = new Apis({ dialer, clock, log, onChange: () => void renderAgain().catch(rendersNot) })
   let last: Rendered = { refused: [], outgrown: [], declared: nothingDeclared(options.currency), referenced: '' }
   /** Renderings come one after the other, whether those before succeeded or not. */
   let rendering: Promise<void> = Promise.resolve()
   const renderAgain = () => {
     const turn = rendering.then(async () => {
-      if (!stopping.signal.aborted) last = await renderOnce(options, last)
+      if (!stopping.signal.aborted) last = await renderOnce({ ...options, apis }, last)
     })
     rendering = turn.catch(() => {})
     return turn
   }
+  const rendersNot = (error: unknown) =>
+    log.error({ error: String(error) }, 'rendering failed; the previous output stays')
   const look = async () => {
-    try {
-      const seen = textOf(await readReferenced(last.declared.servers, options))
-      if (seen !== last.referenced) await renderAgain()
-    } catch (error) {
-      log.error({ error: String(error) }, 'rendering failed; the previous output stays')
-    }
+    const seen = textOf(await readReferenced(last.declared.servers, options))
+    if (seen !== last.referenced) await renderAgain()
   }
   const follow = async (kind: Kind) => {
     while (!stopping.signal.aborted) {
@@ -82,31 +99,39 @@ export async function startRender(options: RenderOptions): Promise<Render> {
       }
     }
   }
-  await renderAgain()
-  const following = [
-    follow('Agent'),
-    follow('MCPServer'),
-    follow('ToolPolicy'),
-    follow('BudgetPolicy'),
-    follow('MemoryStore'),
-    follow('SovereigntyPolicy'),
-    follow('TrustTier'),
-  ]
-  let looking: Promise<void> | null = null
-  const stopLooking = clock.every(LOOK_EVERY_MS, () => {
-    looking ??= look().finally(() => {
-      looking = null
-    })
+  const close = () => {
+    apis.close()
+    dialer.close()
+  }
+  await renderAgain().catch((error: unknown) => {
+    close()
+    throw error
   })
+  const following = FOLLOWED.map(follow)
+  const stopLooking = repeat(clock, () => look().catch(rendersNot))
   return {
     refused: () => [...(store.problems?.() ?? []), ...last.refused],
     outgrown: () => last.outgrown,
     declared: () => last.declared,
     async stop() {
       stopping.abort()
-      stopLooking()
-      await Promise.all([...following, looking])
+      await Promise.all([...following, stopLooking()])
+      close()
     },
+  }
+}
+
+/** Runs a job every `LOOK_EVERY_MS`, unless it still runs. Returns a function that stops it, and resolves when it has ended. */
+function repeat(clock: Clock, job: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null
+  const stop = clock.every(LOOK_EVERY_MS, () => {
+    running ??= job().finally(() => {
+      running = null
+    })
+  })
+  return async () => {
+    stop()
+    await running
   }
 }
 
@@ -124,10 +149,12 @@ function nothingDeclared(currency: string): Declared {
 }
 
 /** Lines that were not there before are logged. */
-async function renderOnce(options: RenderOptions, before: Rendered): Promise<Rendered> {
-  const { store, outDir, credentialsDir, secretsDir, log } = options
+async function renderOnce(options: RenderOptions & { readonly apis: Apis }, before: Rendered): Promise<Rendered> {
+  const { store, outDir, credentialsDir, secretsDir, log, apis } = options
   const servers = await all(store, 'MCPServer')
   const referenced = await readReferenced(servers, options)
+  apis.current(servers, referenced.documents)
+  await apis.settled(before.referenced === '' ? DOCUMENTS_FIRST_MS : DOCUMENTS_MS)
   const policies = await all(store, 'ToolPolicy')
   const declared: Declared = {
     agents: await all(store, 'Agent'),
@@ -141,6 +168,7 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
     home: null,
     currency: options.currency,
     bundles: referenced.bundles,
+    apis: apis.current(servers, referenced.documents),
   }
   const keyFileOf: KeyFileOf = ({ namespace, secret }) => join(secretsDir, namespace, secret.name, secret.key)
   const previous = await readPrevious(join(outDir, 'policies.json'))
@@ -159,8 +187,8 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
   return { refused, outgrown, declared, referenced: textOf(referenced) }
 }
 
-function textOf({ secrets, bundles }: Referenced): string {
-  return JSON.stringify([[...secrets.texts], [...bundles.texts]])
+function textOf({ secrets, documents }: Referenced): string {
+  return JSON.stringify([[...secrets.texts], [...documents.texts]])
 }
 
 async function all<K extends Kind>(store: ResourceStore, kind: K): Promise<readonly Manifest<K>[]> {

@@ -1,9 +1,11 @@
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
+import type { Dialer } from '@plat/http'
 import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Resource, ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
+import { Apis } from '../openapi/apis.ts'
 import { keyOf, objectKey } from '../render/declared.ts'
 import { EndedSessions } from '../render/limits/ended.ts'
 import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
@@ -48,10 +50,11 @@ const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'Ag
 /** Settings and resources of sandboxes. */
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
-export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'references'> {
+export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'references' | 'apis'> {
   readonly mirror: Mirror
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
@@ -62,6 +65,7 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' 
 /** The work of one leader: renders resources, then writes the status of each object. */
 export class LeaderTerm {
   readonly #parts: TermParts
+  readonly #apis: Apis
   readonly #render: Controller
   readonly #statuses: Readonly<Record<RenderedKind, Controller>>
   readonly #sessions: Sessions | null
@@ -82,9 +86,12 @@ export class LeaderTerm {
       secrets: new ReferencedObjects({ api: parts.api, plural: 'secrets' }),
       configMaps: new ReferencedObjects({ api: parts.api, plural: 'configmaps' }),
     }
+    const { dialer, clock, log } = parts
+    this.#apis = new Apis({ dialer, clock, log, onChange: () => this.#render.queue.addAfter(EVERYTHING, GATHER_MS) })
     const render = createRender({
       ...parts,
       references,
+      apis: this.#apis,
       monotonic: () => parts.clock.monotonic(),
       onRendered: (rendering) => this.#rendered(rendering),
     })
@@ -132,6 +139,7 @@ export class LeaderTerm {
   async run(signal: AbortSignal): Promise<void> {
     const controllers = [this.#render, ...Object.values(this.#statuses)]
     await Promise.all([...controllers.map((controller) => controller.run(signal)), this.#sessions?.run(signal)])
+    this.#apis.close()
   }
 
   /** Objects of a kind have changed. What is rendered already may need its status anew, and nothing else. */

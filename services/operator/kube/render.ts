@@ -4,6 +4,8 @@ import type { Kind, Resource } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import type { Reconcile } from '../controllers/controller.ts'
+import type { Apis } from '../openapi/apis.ts'
+import { sourceOf } from '../openapi/source.ts'
 import { bundleOf, credentialFiles, renderCredentials } from '../render/auth.ts'
 import { objectKeyOf, type ReferencedTexts } from '../render/declared.ts'
 import { hasCedar } from '../render/everything.ts'
@@ -54,6 +56,7 @@ export interface References {
 export interface RenderParts {
   readonly api: KubernetesApi
   readonly references: References
+  readonly apis: Apis
   readonly mirror: Mirror
   readonly outputs: Outputs
   /** Namespace of `plat-policies`. */
@@ -126,7 +129,7 @@ export function createRefresh({ secrets, configMaps }: References, onChange: () 
 }
 
 /** The current resources, with the Secrets and ConfigMaps that they reference. */
-async function declaredNow({ references, mirror, currency, namespace }: RenderParts, signal: AbortSignal) {
+async function declaredNow({ references, mirror, apis, currency, namespace }: RenderParts, signal: AbortSignal) {
   const agents = mirror.list('Agent')
   const servers = mirror.list('MCPServer')
   const policies = mirror.list('ToolPolicy')
@@ -142,16 +145,18 @@ async function declaredNow({ references, mirror, currency, namespace }: RenderPa
   ]
   const bundles = good.map(bundleOf).filter((from) => from !== null)
   const secrets = await attempt(references.secrets.read(wanted, signal), signal)
-  const caBundles = await attempt(references.configMaps.read(bundles, signal), signal)
+  const documents = good.map(sourceOf).flatMap(({ field, name }) => (field === 'configMapRef' ? (name ?? []) : []))
+  const configMaps = await attempt(references.configMaps.read([...bundles, ...documents], signal), signal)
   const others = [...budgets, ...memory, ...sovereignty, ...tiers]
   const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
   return {
     ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, currency, home: namespace },
     cedar: hasCedar(policies) ? await loadCedar() : null,
     secrets: secrets.value ?? NOTHING,
-    bundles: caBundles.value ?? NOTHING,
-    isComplete: secrets.value?.isComplete !== false && caBundles.value?.isComplete !== false,
-    unread: { secrets: failureOf(secrets), bundles: failureOf(caBundles) },
+    bundles: configMaps.value ?? NOTHING,
+    apis: apis.current(servers, configMaps.value ?? NOTHING),
+    isComplete: secrets.value?.isComplete !== false && configMaps.value?.isComplete !== false,
+    unread: { secrets: failureOf(secrets), bundles: failureOf(configMaps) },
     objects: new Map(objects.map((object) => [objectKeyOf(object), object])),
   }
 }

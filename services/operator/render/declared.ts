@@ -1,6 +1,7 @@
 import type { Kind, Manifest } from '@plat/resources'
 import type { Cedar } from '@plat/resources/cedar'
 import type { EndpointPlace } from '@plat/resources/regions'
+import type { Compiled } from '../openapi/compile/compile.ts'
 
 /** The resources that are rendered, all namespaces together, defaults filled in. */
 export interface Declared {
@@ -22,12 +23,20 @@ export interface Declared {
   readonly cedar: Cedar | null
   /** CA bundles of ConfigMaps. */
   readonly bundles: ReferencedTexts
+  /** Tools of servers with `openapi`, by `<namespace>/<name>`; a server that is not among them is refused. Absent: none. */
+  readonly apis?: ApiResults
   /**
    * Objects that are left out because a file of all namespaces would otherwise be too large, by `<Kind> <namespace>/<name>`: the name of
    * the file. Absent: none.
    */
   readonly oversized?: ReadonlyMap<string, string>
 }
+
+/** The tools of an API, or why there are none: a problem at a field of `openapi`; empty: of all of it. */
+export type ApiResult = Compiled | { readonly field: string; readonly why: string }
+
+/** By `<namespace>/<name>` of the MCPServer. */
+export type ApiResults = ReadonlyMap<string, ApiResult>
 
 /** How an object is named among those of all kinds: `<Kind> <namespace>/<name>`. */
 export function objectKey(kind: Kind, key: string): string {

@@ -36,12 +36,13 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
       ...serverProblems(server),
       ...placeProblems(server, declared),
       ...bundleProblems(server, declared.bundles),
+      ...apiProblems(server, declared),
     ]
     rendering.refused.push(...problems.map((problem) => problemLine(server, problem)))
     if (problems.length === 0) good.push(server)
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
   }
-  for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
+  for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared)
   const agentWeb: UpstreamsFile['agentWeb'] = {}
   const agentClients: NonNullable<UpstreamsFile['agentClients']> = {}
   for (const agent of sorted(declared.agents)) {
@@ -98,15 +99,17 @@ function usersOf({ metadata, spec }: Manifest<'MCPServer'>): string[] {
 function serverEntry(
   { hidden, pins: declared }: Rendering,
   server: Manifest<'MCPServer'>,
-  bundles: Declared['bundles'],
+  { bundles, apis }: Pick<Declared, 'bundles' | 'apis'>,
 ): ServerEntry {
   const { metadata, spec } = server
   const { toolLabels } = spec
   const pins = pinsOf(server, declared.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
   const caPEM = bundles.texts.get(bundleOf(server) ?? '')
+  const api = apis?.get(keyOf(server))
   return {
     ...addressOf(server),
+    ...(api !== undefined && 'tools' in api && { api: { tools: [...api.tools] } }),
     namespaces: usersOf(server).filter((namespace) => !hidden.has(`${namespace}/${metadata.name}`)),
     implicit: false,
     trust: spec.trust ?? 'untrusted',
@@ -131,9 +134,20 @@ function addressOf({ metadata: { namespace, name }, spec: { url } }: Manifest<'M
 
 /** Processes of servers are run by `plat up` alone. */
 function placeProblems({ spec }: Manifest<'MCPServer'>, { home }: Declared): Problem[] {
+  if (spec.openapi?.file !== undefined && home !== null)
+    return [{ path: 'openapi.file', why: 'is read by plat up only: on a cluster use configMapRef' }]
   if (spec.stdio === undefined || home === null) return []
   const why = 'runs with plat up only: on a cluster run the server in a Deployment with Streamable HTTP, and set url'
   return [{ path: 'stdio', why }]
+}
+
+/** Without its document nothing is known of the operations of an API. */
+function apiProblems(server: Manifest<'MCPServer'>, { apis }: Declared): Problem[] {
+  if (server.spec.openapi === undefined) return []
+  const result = apis?.get(keyOf(server))
+  if (result === undefined) return [{ path: 'openapi', why: 'its document is not read' }]
+  if ('tools' in result) return []
+  return [{ path: result.field === '' ? 'openapi' : `openapi.${result.field}`, why: result.why }]
 }
 
 /** Without its bundle a server could not be verified or reached. */

@@ -1,5 +1,6 @@
 import type { Manifest } from '@plat/resources'
 import { isWrittenHeader } from '@plat/resources/rendered'
+import { isBelow } from '../openapi/source.ts'
 import { pinProblems } from '../render/pins.ts'
 import { checked, fileNames, type Problem, RESERVED_PREFIX, reservedName, urlProblem } from './problem.ts'
 
@@ -13,6 +14,7 @@ function problemsOfServer({ metadata, spec }: Manifest<'MCPServer'>): Problem[] 
   const url = spec.url === undefined ? null : urlProblem('url', spec.url)
   if (url !== null) problems.push(url)
   if (spec.auth !== undefined) problems.push(...authProblems(spec.auth, spec.url ?? ''))
+  if (spec.openapi !== undefined) problems.push(...openapiProblems(spec.openapi, spec.url ?? ''))
   if (spec.stdio !== undefined) problems.push(...stdioProblems(spec, spec.stdio))
   if (spec.caBundleRef !== undefined) problems.push(...fileNames('caBundleRef', spec.caBundleRef))
   if (spec.toolPins !== undefined) problems.push(...pinProblems('toolPins', spec.toolPins))
@@ -44,6 +46,20 @@ function stdioProblems(
     if (valueFrom !== undefined) problems.push(...fileNames(`${at}.valueFrom.secretKeyRef`, valueFrom.secretKeyRef))
   }
   return problems
+}
+
+/** Problems of `openapi`: files outside the directory, and a base that no path can be added to. */
+function openapiProblems(
+  { file, configMapRef, documentURL }: NonNullable<Spec['openapi']>,
+  base: string,
+): readonly Problem[] {
+  const problems: Problem[] = []
+  if (/[?#]/.test(base)) problems.push({ path: 'url', why: 'with openapi it is the base of paths: without ? and #' })
+  if (file !== undefined && !isBelow(file))
+    problems.push({ path: 'openapi.file', why: 'must be a path below the directory of plat up' })
+  if (configMapRef !== undefined) problems.push(...fileNames('openapi.configMapRef', configMapRef))
+  const url = documentURL === undefined ? null : urlProblem('openapi.documentURL', documentURL)
+  return url === null ? problems : [...problems, url]
 }
 
 const NO_NUL = 'must not contain the character NUL'

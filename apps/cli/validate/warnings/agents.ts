@@ -62,6 +62,7 @@ export function modelKeyFiles(agents: readonly Agent[], secretsDir: string): rea
 /** Programs and Secrets that a server of `plat up` lacks, and labels of tools that a server does not have. */
 export function* serverWarnings(server: Manifest<'MCPServer'>, surroundings: Surroundings): Generator<Warning> {
   const { tools } = surroundings
+  if (server.spec.openapi !== undefined) yield* apiWarnings(server, surroundings)
   if (server.spec.stdio !== undefined) yield* stdioWarnings(server, server.spec.stdio, surroundings)
   const known = tools.get(`${server.metadata.namespace}/${server.metadata.name}`)
   if (known === undefined) return
@@ -71,6 +72,23 @@ export function* serverWarnings(server: Manifest<'MCPServer'>, surroundings: Sur
     if (text !== null) yield { object: server, field: `spec.toolLabels[${tool}]`, text }
   }
 }
+
+/** Allowed operations that cannot be tools, and rules that match none. */
+function* apiWarnings(server: Manifest<'MCPServer'>, { declared }: Surroundings): Generator<Warning> {
+  const result = declared.apis?.get(`${server.metadata.namespace}/${server.metadata.name}`)
+  if (result === undefined || !('tools' in result)) return
+  for (const index of result.unmatched) {
+    const text = 'matches no operation of the document; without methods a rule matches GET only'
+    yield { object: server, field: `spec.openapi.allow[${index}]`, text }
+  }
+  for (const operation of result.skipped.slice(0, LISTED_OPERATIONS_MAX))
+    yield { object: server, field: 'spec.openapi', text: `${operation}: it is no tool` }
+  if (result.skipped.length > LISTED_OPERATIONS_MAX)
+    yield { object: server, field: 'spec.openapi', text: `${result.skipped.length} operations are no tools` }
+}
+
+/** Operations that are named one by one. */
+const LISTED_OPERATIONS_MAX = 20
 
 type Stdio = NonNullable<Manifest<'MCPServer'>['spec']['stdio']>
 

@@ -49,9 +49,16 @@ export async function readSurroundings(options: SurroundingsOptions): Promise<Su
     env,
     dir,
     prices: checkPrices(config, env),
-    tools: withPinned(declared, await readObservedTools(config.pinStorePath)),
+    tools: withDocumented(declared, withPinned(declared, await readObservedTools(config.pinStorePath))),
     hasSecret: (namespace, { name, key }) => existsSync(join(secretsDir, namespace, name, key)),
   }
+}
+
+/** The tools of an API are those of its document. */
+function withDocumented({ apis = new Map() }: Declared, known: Surroundings['tools']): Surroundings['tools'] {
+  const tools = new Map(known)
+  for (const [key, result] of apis) if ('tools' in result) tools.set(key, new Set(result.tools.map(({ name }) => name)))
+  return tools
 }
 
 /** Adds the tools that resources pin. */

@@ -18,6 +18,8 @@ export interface BuiltinServer {
   readonly instructions: string
   readonly trust: Target['trust']
   readonly dataClass: Target['dataClass']
+  /** If true, its tools call the upstream at the URL of its target; otherwise the gateway does their work. */
+  readonly isRemote?: boolean
   /** Returns the taint labels of all results of a tool; null: of other responses, such as the list of tools. */
   labels(tool: string | null): ToolLabels
   /** Returns the tools that are available to a caller. */
@@ -33,6 +35,10 @@ export interface Caller {
 /** One call of a tool. */
 export interface ToolCall extends Caller {
   readonly signal: CallSignal
+  /** The arguments as received; null: there are none. */
+  readonly argsJson: Uint8Array | null
+  /** Counts bytes that stay in memory until the call has ended. Returns false when the limit is reached. */
+  retain(bytes: number): boolean
 }
 
 /** A tool: its definition in `tools/list`, and its implementation. Created by `builtinTool`. */
@@ -41,7 +47,9 @@ export interface BuiltinTool {
   readonly title: string
   readonly description: string
   /** JSON Schema of the arguments. */
-  readonly inputSchema: TObject
+  readonly inputSchema: object
+  /** JSON Schema of `structuredContent`; absent: it is not stated. */
+  readonly outputSchema?: object
   readonly annotations: Readonly<Record<string, boolean>>
   /** Returns a denial if this caller must not use these arguments. Runs before policy, approvals and budgets. */
   judge(args: unknown, caller: Caller): Denial | null
@@ -54,13 +62,16 @@ export interface BuiltinTool {
 /** The result of `tools/call`. */
 export interface ToolResult {
   readonly content: readonly { readonly type: 'text'; readonly text: string }[]
+  /** The result as an object for programs; absent: only `content`. */
+  readonly structuredContent?: object
   /** The tool failed; `content` describes the failure for the model. */
   readonly isError: boolean
   /** Upstream requests that the tool made. */
   readonly attempts: Outcome['attempts']
 }
 
-interface ToolParts<Schema extends TObject> extends Omit<BuiltinTool, 'judge' | 'requirements' | 'run'> {
+interface ToolParts<Schema extends TObject>
+  extends Omit<BuiltinTool, 'inputSchema' | 'judge' | 'requirements' | 'run'> {
   readonly inputSchema: Schema
   judge?(args: Static<Schema>, caller: Caller): Denial | null
   requirements?(args: Static<Schema>): CallRequirements | null

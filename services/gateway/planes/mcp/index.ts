@@ -157,7 +157,7 @@ class McpPlane implements RequestingPlane, ServerPlane, Forwarder {
     this.leaveHeld(call, request)
     const sent = head === 'sent'
     const server = upstream.builtin ?? null
-    note.progress = server === null ? 'upstream' : 'builtin'
+    note.progress = server === null || server.isRemote === true ? 'upstream' : 'builtin'
     if (server !== null) return answerBuiltin({ server, call, request, sent })
     const credential = this.credentials.of(upstream, call.facts.identity)
     return whenReady(credential, forwarded, this, { call, request, upstream, sent })

@@ -7,7 +7,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { createCallable } from './callable.ts'
 import { decodeUpstreams } from './decode.ts'
-import { buildRegistry, type Registry, type Upstream } from './registry.ts'
+import { buildRegistry, type Registry, type ServeApi, type Upstream } from './registry.ts'
 import { createResolveStage, type MissingScopes, registrySlot, type ServerCredentials } from './stage.ts'
 
 export type { AgentWeb, Registry, Upstream } from './registry.ts'
@@ -28,6 +28,8 @@ export interface ServersOptions {
   readonly stdioSocket?: string
   /** Built-in servers; default: none. */
   readonly builtins?: readonly BuiltinServer[]
+  /** Creates the servers of HTTP APIs; absent: they have no tools. */
+  readonly serveApi?: ServeApi
   readonly clock: Clock
   readonly log: Log
   readonly metrics: GatewayMetrics
@@ -51,7 +53,7 @@ export interface Servers {
  * Without a readable file at start only static upstreams are known; an invalid file leaves the previous one in force.
  */
 export function createServers(options: ServersOptions): Servers {
-  const { config, snapshots, clock, log, metrics, missingScopes, credentials, builtins } = options
+  const { config, snapshots, clock, log, metrics, missingScopes, credentials, builtins, serveApi } = options
   const path = config.upstreamsFile
   const publish = (registry: Registry) => {
     snapshots.publish(registrySlot, registry)
@@ -69,7 +71,7 @@ export function createServers(options: ServersOptions): Servers {
           decode: (bytes) => (bytes === null ? missingFile : decodeUpstreams(bytes)),
           async publish({ file: whole }) {
             const file = options.stdioSocket === undefined ? withoutStdio(whole, log) : whole
-            const registry = buildRegistry(file, config.upstreams, builtins)
+            const registry = buildRegistry(file, config.upstreams, builtins, serveApi)
             // Credentials first: a server is served only once its credential was read.
             await credentials.follow(registry.auths)
             publish(registry)

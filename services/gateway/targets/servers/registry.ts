@@ -1,4 +1,4 @@
-import type { PinsEntry, ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import type { ApiTool, PinsEntry, ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
 import {
   type BuiltinServer,
   type Denial,
@@ -34,7 +34,7 @@ export interface Upstream {
   readonly dlpProfile: string | null
   /** Taint labels of its tools. */
   readonly labels: TaintRules
-  /** Set for built-in servers, which have no URL. */
+  /** Set for servers whose MCP messages the gateway answers itself: built-in ones, which have no URL, and HTTP APIs. */
   readonly builtin: BuiltinServer | null
 }
 
@@ -71,6 +71,15 @@ export type AgentClient = NonNullable<UpstreamsFile['agentClients']>[string]
 /** Allowed domains of `Agent.spec.browser` and denied ones of `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentBrowser = Pick<AgentWeb, 'allowedDomains' | 'deniedDomains'>
 
+/** Creates the MCP server of an HTTP API. */
+export type ServeApi = (upstream: Upstream, tools: readonly ApiTool[]) => BuiltinServer
+
+const withoutTools: ServeApi = ({ key, trust, dataClass, labels }) => ({
+  ...{ name: key, title: key, instructions: '', isRemote: true, trust, dataClass },
+  labels: (tool) => labels.of(tool),
+  tools: () => [],
+})
+
 const RESERVED_PREFIX = 'plat-'
 
 const emptyFile: UpstreamsFile = { version: 1, servers: {}, bindings: {}, agentWeb: {} }
@@ -80,9 +89,10 @@ export function buildRegistry(
   file: UpstreamsFile | null,
   statics: Readonly<Record<string, string>>,
   builtins: readonly BuiltinServer[] = [],
+  serveApi: ServeApi = withoutTools,
 ): Registry {
   const { servers, bindings, agentWeb, agentClients = {} } = file ?? emptyFile
-  const entries = Object.entries(servers).map(([key, entry]) => ({ entry, upstream: upstreamOf(key, entry) }))
+  const entries = Object.entries(servers).map(([key, entry]) => ({ entry, upstream: upstreamOf(key, entry, serveApi) }))
   return new NamedUpstreams({
     namespaces: namespacesOf(entries, bindings),
     servers: byKey(entries.filter(({ entry }) => !entry.implicit)),
@@ -222,10 +232,10 @@ function namespacesOf(filed: readonly Filed[], bindings: UpstreamsFile['bindings
 }
 
 /** Throws for entries that the decoder refuses. */
-function upstreamOf(key: string, entry: ServerEntry): Upstream {
+function upstreamOf(key: string, entry: ServerEntry, serveApi: ServeApi): Upstream {
   const auth = authOf(entry.auth, entry.url)
   if (typeof auth === 'string') throw new Error(`servers[${key}].auth${auth}`)
-  return {
+  const upstream: Upstream = {
     key,
     url: entry.url,
     stdio: entry.stdio === true,
@@ -241,6 +251,7 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     labels: taintRules(entry.trust, entry.toolLabels, entry.dataClass),
     builtin: null,
   }
+  return entry.api === undefined ? upstream : { ...upstream, builtin: serveApi(upstream, entry.api.tools) }
 }
 
 function pinsOf({ pins, ...rules }: PinsEntry): Pins {

@@ -62,8 +62,11 @@ export function createResolveStage({
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
       if (isDenial(upstream)) return upstream
       // Checked before any approval or hold: an impossible call costs nothing.
-      if (upstream.builtin !== null) return builtinTarget(call, upstream, upstream.builtin)
-      return credentials.missing(upstream, call.facts.identity) ?? { target: targetOf(call, upstream) }
+      const missing = isLocal(upstream) ? null : credentials.missing(upstream, call.facts.identity)
+      if (missing !== null) return missing
+      return upstream.builtin === null
+        ? { target: targetOf(call, upstream) }
+        : builtinTarget(call, upstream, upstream.builtin)
     },
     still: (call) => stillThere(call, snapshots),
   })
@@ -129,8 +132,13 @@ export function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, up
     dataClass: upstream.dataClass,
     jurisdiction: upstream.jurisdiction,
     labels: describes ? upstream.labels.described : upstream.labels.of(tool),
-    builtin: upstream.builtin !== null,
+    builtin: isLocal(upstream),
   }
+}
+
+/** Returns whether the gateway does the work of a server itself. */
+function isLocal({ builtin }: Upstream): boolean {
+  return builtin !== null && builtin.isRemote !== true
 }
 
 function toolOf(call: Pick<Parsed, 'operation' | 'name'>): string | null {

@@ -114,13 +114,19 @@ export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Pr
     asks: (name, args) => toolOf(name).requirements(args),
     async call(name, args, signal = new AbortController().signal) {
       const tool = toolOf(name)
-      const result = tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal }))
+      const result =
+        tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal, argsJson: null, retain: () => true }))
       if (isDenial(result)) return `${result.code}: ${result.reason}`
       const texts = result.content.map(({ text }) => text)
       return result.isError ? `error: ${texts.join()}` : texts
     },
     async result(name, args) {
-      const result = await toolOf(name).run(args, { ...caller, signal: new AbortController().signal })
+      const result = await toolOf(name).run(args, {
+        ...caller,
+        signal: new AbortController().signal,
+        argsJson: null,
+        retain: () => true,
+      })
       return isDenial(result) ? assert.fail(result.reason) : result
     },
   }

@@ -78,7 +78,8 @@ export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<We
   const call: WebFixture['call'] = async (name, args, who, signal = new AbortController().signal) => {
     const caller = callerOf(who)
     const tool = server.tools(caller).find((one) => one.name === name) ?? assert.fail(`no tool ${name}`)
-    const result = tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal }))
+    const result =
+      tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal, argsJson: null, retain: () => true }))
     if (isDenial(result)) return `${result.code}: ${result.reason}`
     const texts = result.content.map(({ text }) => text)
     return result.isError ? `error: ${texts.join()}` : texts

@@ -69,11 +69,12 @@ const uncached = { ttlMs: 0, cacheScope: 'private' } as const
 
 /** Returns the definitions of a server's tools that this caller may see. */
 export function visibleTools(server: BuiltinServer, caller: Caller): readonly object[] {
-  return server.tools(caller).map(({ name, title, description, inputSchema, annotations }) => ({
+  return server.tools(caller).map(({ name, title, description, inputSchema, outputSchema, annotations }) => ({
     name,
     title,
     description,
     inputSchema,
+    ...(outputSchema !== undefined && { outputSchema }),
     annotations,
   }))
 }
@@ -93,10 +94,16 @@ async function called(context: BuiltinCall, caller: Caller): Promise<Reply | Den
   const { server, call } = context
   const tool = server.tools(caller).find(({ name }) => name === call.facts.target.tool)
   if (tool === undefined) return deny('unknown_tool', `${server.name} has no such tool for this caller`)
-  const result = await tool.run(call.body?.argsValue ?? {}, { ...caller, signal: call.signal })
+  const result = await tool.run(call.body?.argsValue ?? {}, {
+    ...caller,
+    signal: call.signal,
+    argsJson: call.body?.args ?? null,
+    retain: (bytes) => call.retain(bytes),
+  })
   if (isDenial(result)) return result
-  const { content, isError, attempts } = result
-  return reply(context, isError ? { content, isError } : { content }, attempts)
+  const { content, structuredContent, isError, attempts } = result
+  const structured = structuredContent === undefined ? {} : { structuredContent }
+  return reply(context, { content, ...structured, ...(isError && { isError }) }, attempts)
 }
 
 /** Id of the response to a message without an id. */
