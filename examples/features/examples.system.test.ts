@@ -24,4 +24,4 @@ for (const { name, prints } of examples()) {
   })
 }
 
-test('there are ten examples', () => assert.equal(examples().length, 10))
+test('there are eleven examples', () => assert.equal(examples().length, 11))

@@ -52,10 +52,10 @@ export class Plat implements AsyncDisposable {
     })
   }
 
-  /** Calls a tool of the notes server, and prints the call with its result or the reason of its refusal. */
-  async call(session: Session, name: string, args: Record<string, string>): Promise<void> {
+  /** Calls a tool of a server, and prints the call with its result or the reason of its refusal. */
+  async call(session: Session, name: string, args: Record<string, unknown>, server = 'notes'): Promise<void> {
     const client = new Client({ name: 'example', version: '1.0.0' })
-    const { url, ...options } = session.mcp('notes')
+    const { url, ...options } = session.mcp(server)
     await client.connect(new StreamableHTTPClientTransport(url, options))
     const result = await untilApproved(() => client.callTool({ name, arguments: args })).catch(refusal)
     const text =

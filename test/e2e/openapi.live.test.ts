@@ -162,7 +162,7 @@ function textOf({ content: [first] }: Result): string {
 }
 
 test('operations are tools with schemas, and only those that are allowed', async () => {
-  // Shows D2.server.openapi.allow and D2.server.openapi.file.
+  // Shows D2.server.openapi, D2.server.openapi.allow, D2.server.openapi.documentURL and D2.server.openapi.file.
   const pets = await client('pets')
   const { tools } = await pets.listTools()
   assert.deepEqual(
@@ -176,7 +176,7 @@ test('operations are tools with schemas, and only those that are allowed', async
   assert.equal(add?.annotations?.readOnlyHint, false)
   assert.ok(!JSON.stringify(add?.inputSchema).includes('"id"'), 'read-only members are no arguments')
   await pets.close()
-  // Shows D2.server.openapi.documentURL: without rules only operations that read are tools.
+  // Without rules only operations that read are tools.
   const remote = await client('remote')
   const names = (await remote.listTools()).tools.map(({ name }) => name)
   assert.deepEqual(names, ['getPet', 'picture', 'away'])

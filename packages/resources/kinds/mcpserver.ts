@@ -246,7 +246,7 @@ const openapiSchema = Type.Object(
       'Makes the HTTP API at `url` an MCP server: a tool for each operation of an OpenAPI document (3.0, 3.1).',
     'x-kubernetes-validations': [
       {
-        rule: '[has(self.file), has(self.inline), has(self.configMapRef), has(self.documentURL)].filter(x, x).size() == 1',
+        rule: '(has(self.file) ? 1 : 0) + (has(self.inline) ? 1 : 0) + (has(self.configMapRef) ? 1 : 0) + (has(self.documentURL) ? 1 : 0) == 1',
         message: 'exactly one of file, inline, configMapRef and documentURL is required',
         reason: 'FieldValueRequired',
       },

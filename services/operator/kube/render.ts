@@ -7,7 +7,7 @@ import type { Reconcile } from '../controllers/controller.ts'
 import type { Apis } from '../openapi/apis.ts'
 import { sourceOf } from '../openapi/source.ts'
 import { bundleOf, credentialFiles, renderCredentials } from '../render/auth.ts'
-import { objectKeyOf, type ReferencedTexts } from '../render/declared.ts'
+import { type ApiResults, objectKeyOf, type ReferencedTexts } from '../render/declared.ts'
 import { hasCedar } from '../render/everything.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
 import { renderWithinShares } from '../render/size/fit.ts'
@@ -154,11 +154,28 @@ async function declaredNow({ references, mirror, apis, currency, namespace }: Re
     cedar: hasCedar(policies) ? await loadCedar() : null,
     secrets: secrets.value ?? NOTHING,
     bundles: configMaps.value ?? NOTHING,
-    apis: apis.current(servers, configMaps.value ?? NOTHING),
+    apis: await toolsOf(apis, servers, configMaps.value),
     isComplete: secrets.value?.isComplete !== false && configMaps.value?.isComplete !== false,
     unread: { secrets: failureOf(secrets), bundles: failureOf(configMaps) },
     objects: new Map(objects.map((object) => [objectKeyOf(object), object])),
   }
+}
+
+/** How long the first rendering of a leader waits for OpenAPI documents, in milliseconds: without their tools servers would be removed. */
+const DOCUMENTS_MS = 10_000
+
+/** While ConfigMaps cannot be read, `upstreams.json` is not written, and the tools stay as they are known. */
+async function toolsOf(
+  apis: Apis,
+  servers: readonly Resource<'MCPServer'>[],
+  configMaps: ReferencedTexts | undefined,
+): Promise<ApiResults> {
+  if (configMaps === undefined) return apis.last
+  const isFirst = apis.last.size === 0
+  const results = apis.current(servers, configMaps)
+  if (!isFirst || results.size === 0) return results
+  await apis.settled(DOCUMENTS_MS)
+  return apis.current(servers, configMaps)
 }
 
 const NOTHING: ReferencedTexts = { texts: new Map(), withheld: new Map() }

@@ -35,7 +35,8 @@ const texts = (entries: Readonly<Record<string, string>> = {}): ReferencedTexts 
 
 /** Documents with a clock, and a server for URLs whose response can be changed. */
 async function setUp(t: TestContext) {
-  const web = { status: 200, body: documentOf('one'), requests: 0, headers: {} as object }
+  const noHeaders: object = {}
+  const web = { status: 200, body: documentOf('one'), requests: 0, headers: noHeaders }
   const http = createServer((request, response) => {
     web.requests++
     web.headers = request.headers

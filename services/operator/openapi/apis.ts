@@ -64,6 +64,8 @@ export class Apis {
   #running = 0
   #whenIdle: (() => void)[] = []
   #isClosed = false
+  /** Results of the last call of `current`. */
+  last: ApiResults = new Map()
 
   constructor(options: ApisOptions) {
     this.#options = options
@@ -85,6 +87,7 @@ export class Apis {
       results.set(keyOf(server), count > NAMESPACE_MAX ? tooMany : this.#resultOf(server, openapi, texts))
     }
     for (const key of this.#entries.keys()) if (!results.has(key)) this.#drop(key)
+    this.last = results
     return results
   }
 

@@ -2,7 +2,7 @@ import { isObject } from '@plat/core'
 import type { ApiParameter, ApiTool } from '@plat/resources/rendered'
 import { numberOf } from './check.ts'
 
-/** Longest path and query, in characters. */
+/** Longest path and query, and longest cookies, in characters. */
 const MAX_TARGET_CHARS = 8192
 /** Longest value of a header, in characters. */
 const MAX_HEADER_CHARS = 4096
@@ -50,6 +50,7 @@ function written(base: string, tool: ApiTool, values: Arguments): ApiRequest {
     else cookies.push(...pairsOf(parameter, value))
   }
   if (cookies.length > 0) headers.cookie = cookies.join('; ')
+  if ((headers.cookie ?? '').length > MAX_TARGET_CHARS) throw new UnwritableError('arguments: too long for cookies')
   const target = path + (query.length === 0 ? '' : `?${query.join('&')}`)
   return { url: urlBelow(base, target), headers, body: bodyOf(tool, values, headers) }
 }
