@@ -8,6 +8,8 @@ export const MODEL_METHODS = [
   'messages/count_tokens',
   'generateContent',
   'countTokens',
+  'embedContent',
+  'batchEmbedContents',
   'models',
 ] as const
 /** Why an endpoint of a route was skipped, by its name in metrics. */

@@ -34,12 +34,23 @@ const NONE: ReadonlySet<string> = new Set()
 /** Endpoints of chats, each of which can be translated to every other one. */
 const CHATS = ['chat/completions', 'responses', 'messages', 'generateContent']
 
-const plain: Variant = { speaks: 'openai', native: OPENAI, translated: CHATS, keyHeader: BEARER, cloud: null }
+/** Endpoints of embeddings in Google's API. */
+const GOOGLE_EMBEDDINGS = ['embedContent', 'batchEmbedContents']
+const EMBEDDINGS = ['embeddings', ...GOOGLE_EMBEDDINGS]
+
+const plain: Variant = {
+  speaks: 'openai',
+  native: OPENAI,
+  translated: [...CHATS, ...GOOGLE_EMBEDDINGS],
+  keyHeader: BEARER,
+  cloud: null,
+}
+const chatsOnly: Variant = { ...plain, native: CHAT, translated: CHATS }
 const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
 const gemini: Variant = {
   speaks: 'gemini',
   native: new Set(['generateContent', 'countTokens']),
-  translated: [...CHATS, 'embeddings'],
+  translated: [...CHATS, ...EMBEDDINGS],
   keyHeader: ['x-goog-api-key', ''],
   cloud: null,
 }
@@ -62,15 +73,15 @@ const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
     bedrock: { ...anthropic, ...inCloud, speaks: 'anthropic-bedrock', cloud: 'aws' },
   },
   bedrock: {
-    converse: { ...inCloud, speaks: 'converse', translated: [...CHATS, 'embeddings'], cloud: 'aws' },
-    openai: { ...plain, native: CHAT, cloud: 'aws' },
+    converse: { ...inCloud, speaks: 'converse', translated: [...CHATS, ...EMBEDDINGS], cloud: 'aws' },
+    openai: { ...chatsOnly, cloud: 'aws' },
   },
   vertex: {
     native: { ...gemini, speaks: 'gemini-vertex', keyHeader: BEARER, cloud: 'gcp' },
-    openai: { ...plain, native: CHAT, cloud: 'gcp' },
+    openai: { ...chatsOnly, cloud: 'gcp' },
   },
   gemini: { '': gemini },
-  'oci-genai': { '': { ...plain, native: new Set(['chat/completions', 'responses']), cloud: 'oci' } },
+  'oci-genai': { '': { ...chatsOnly, native: new Set(['chat/completions', 'responses']), cloud: 'oci' } },
 }
 
 /** Names of all providers. */
@@ -165,7 +176,6 @@ export function wireOf(entry: ModelEndpointEntry): Wire {
   const version = apiVersion || API_VERSIONS[provider] || ''
   const isAnthropic = speaks === 'anthropic'
   const ofModel = provider === 'azure-openai' && mode === 'deployments' ? inDeployment(version) : MODEL_PATHS[speaks]
-  const isTranslated = (method: string) => CHATS.includes(method) && !native.has(method)
   const chatMethod = isAnthropic ? 'messages' : 'chat/completions'
   return {
     provider,
@@ -176,7 +186,7 @@ export function wireOf(entry: ModelEndpointEntry): Wire {
     headers: isAnthropic && apiVersion ? { 'anthropic-version': apiVersion } : {},
     defaults: isAnthropic ? { 'anthropic-version': version } : {},
     perModel: ofModel !== undefined,
-    pathOf: ofModel ?? ((method) => `/${isTranslated(method) ? chatMethod : method}`),
+    pathOf: ofModel ?? ((method) => `/${native.has(method) ? method : (TRANSLATED_TO[method] ?? chatMethod)}`),
   }
 }
 
@@ -187,21 +197,24 @@ function inDeployment(version: string): Wire['pathOf'] {
       : `/openai/deployments/${encodeURIComponent(model ?? '')}/${ofOpenAI(method)}?api-version=${version}`
 }
 
-/** Requests of Anthropic's and Google's APIs are translated to chat completions. */
+/** Endpoints of OpenAI's API to which those of Google's for embeddings are translated; chats are translated to a chat. */
+const TRANSLATED_TO: Readonly<Record<string, string>> = { embedContent: 'embeddings', batchEmbedContents: 'embeddings' }
+
+/** Requests of Anthropic's and Google's APIs are translated to OpenAI's. */
 function ofOpenAI(method: string): string {
-  return method === 'messages' || method === 'generateContent' ? 'chat/completions' : method
+  return method === 'messages' || method === 'generateContent' ? 'chat/completions' : (TRANSLATED_TO[method] ?? method)
 }
 
 /** Paths that contain the model, and whether it streams. */
 const MODEL_PATHS: Readonly<Partial<Record<Speaks, Wire['pathOf']>>> = {
   converse: (method, model, stream) =>
-    `/model/${named(model)}/${method === 'embeddings' ? 'invoke' : stream ? 'converse-stream' : 'converse'}`,
+    `/model/${named(model)}/${EMBEDDINGS.includes(method) ? 'invoke' : stream ? 'converse-stream' : 'converse'}`,
   'anthropic-bedrock': (_, model, stream) =>
     `/model/${named(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`,
   gemini: (method, model, stream) =>
-    `/models/${named(model)}:${method === 'embeddings' ? 'batchEmbedContents' : ofGoogle(method, stream)}`,
+    `/models/${named(model)}:${EMBEDDINGS.includes(method) ? 'batchEmbedContents' : ofGoogle(method, stream)}`,
   'gemini-vertex': (method, model, stream) =>
-    `/models/${named(model)}:${method === 'embeddings' ? 'predict' : ofGoogle(method, stream)}`,
+    `/models/${named(model)}:${EMBEDDINGS.includes(method) ? 'predict' : ofGoogle(method, stream)}`,
   'anthropic-vertex': (_, model, stream) => `/models/${named(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`,
 }
 

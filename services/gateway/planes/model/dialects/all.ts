@@ -2,6 +2,7 @@ import type { WireRequest } from '../../../call/index.ts'
 import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import type { Dialect } from './dialect.ts'
+import { batchEmbedContents, embedContent } from './embed-content.ts'
 import { embeddings } from './embeddings.ts'
 import { countContents, generateContent, streamGenerateContent } from './generate.ts'
 import { countTokens, messages } from './messages.ts'
@@ -21,6 +22,8 @@ const VERBS: ReadonlyMap<string, Dialect> = new Map([
   ['generateContent', generateContent],
   ['streamGenerateContent', streamGenerateContent],
   ['countTokens', countContents],
+  ['embedContent', embedContent],
+  ['batchEmbedContents', batchEmbedContents],
 ])
 
 /** Returns the dialect of `models/<model>:<verb>` of Google's API; null: there is none such. */

@@ -137,9 +137,11 @@ function requestFault(value: JsonObject): Denial | null {
   return (isSet(system) ? contentFault(system, 'systemInstruction') : null) ?? configFault(config)
 }
 
-const UNKNOWN = 'is not a member that the gateway reads: names are in camelCase'
+/** Why a member is refused. */
+export const UNKNOWN = 'is not a member that the gateway reads: names are in camelCase'
 
-function unknownIn(value: JsonObject, known: ReadonlySet<string>): string | null {
+/** Returns the first member that is not among the known ones. */
+export function unknownIn(value: JsonObject, known: ReadonlySet<string>): string | null {
   return Object.keys(value).find((name) => !known.has(name)) ?? null
 }
 

@@ -253,6 +253,90 @@ test('texts are redacted across chunks and parts, and so are arguments', async (
   assert.equal((await google().generateContent(ask('guarded'))).text, `it is ${mark}`)
 })
 
+test('vectors come from Gemini and from providers of OpenAI’s API, under the model of the route', async () => {
+  const vectors = [
+    [0.5, -0.25],
+    [1, 0],
+  ]
+  const texts = ['one', `two ${TOKEN}`]
+  const valuesOf = async (model: string, config: object = {}) => {
+    const { embeddings = [] } = await google().embedContent({ model, contents: texts, config })
+    return embeddings.map(({ values }) => values)
+  }
+  reply({ embeddings: vectors.map((values) => ({ values })) })
+  assert.deepEqual(await valuesOf('guarded', { taskType: 'CLUSTERING', outputDimensionality: 2 }), vectors)
+  assert.deepEqual(
+    [last().url, JSON.parse(last().body)],
+    [
+      '/v1beta/models/gemini-1:batchEmbedContents',
+      {
+        requests: ['one', 'two [REDACTED:github_token]'].map((text) => ({
+          model: 'models/gemini-1',
+          content: { parts: [{ text }] },
+          outputDimensionality: 2,
+          taskType: 'CLUSTERING',
+        })),
+      },
+    ],
+  )
+  const data = vectors.map((embedding, index) => ({ embedding, index })).toReversed()
+  reply({ data, usage: { prompt_tokens: 7, total_tokens: 7 } })
+  assert.deepEqual(await valuesOf('plain'), vectors)
+  assert.deepEqual(
+    [last().url, JSON.parse(last().body)],
+    ['/v1/embeddings', { model: 'gpt-5-mini', input: texts, encoding_format: 'float' }],
+  )
+  await until(async () => (await embedded()).length === 2, 'both outcomes')
+  const [estimated, reported] = await embedded()
+  assert.deepEqual([estimated.usageSource, reported.usageSource, reported.usage.prompt], ['estimated', 'reported', 7])
+  await assert.rejects(valuesOf('plain', { taskType: 'CLUSTERING' }), /requests\[\]\.taskType has no counterpart/)
+  await assert.rejects(valuesOf('claude'), /not built yet in this version for the provider anthropic/)
+  reply({ embeddings: [] })
+  await assert.rejects(valuesOf('gemini'), /another number of vectors/)
+})
+
+/** Outcomes of requests for vectors. */
+async function embedded() {
+  return (await outcomesOf(join(dir, 'audit.jsonl'))).filter(({ op }) => op === 'model.embed')
+}
+
+test('one vector comes without a list, and members under a second name are refused', async () => {
+  const call = (body: object, verb = 'embedContent', model = 'gemini') =>
+    fetch(`${gateway.url}/llm/v1beta/models/${model}:${verb}`, {
+      method: 'POST',
+      headers: { 'x-goog-api-key': gateway.token, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const content = { parts: [{ text: 'one' }] }
+  reply({ embeddings: [{ values: [1, 2] }] })
+  const answered = await call({ content, title: 'first' })
+  assert.deepEqual([answered.status, await answered.json()], [200, { embedding: { values: [1, 2] } }])
+  assert.equal(JSON.parse(last().body).requests[0].title, 'first')
+  const sent = seen.length
+  const refused: readonly [param: string, body: object, verb?: string, model?: string][] = [
+    ['task_type', { content, task_type: 'CLUSTERING' }],
+    ['content.inline', { content: { ...content, inline: {} } }],
+    ['content.parts', { content: { parts: [{ text: 'one' }, { text: 'two' }] } }],
+    ['content.parts', { content: { parts: [{ inlineData: { mimeType: 'image/png', data: 'aaaa' } }] } }],
+    ['content.parts', {}],
+    ['requests', { requests: [] }, 'batchEmbedContents'],
+    ['requests', { requests: Array.from({ length: 101 }, () => ({ content })) }, 'batchEmbedContents'],
+    [
+      'requests[1].output_dimensionality',
+      { requests: [{ content }, { content, output_dimensionality: 1 }] },
+      'batchEmbedContents',
+    ],
+    ['requests[].taskType', { requests: [{ content }, { content, taskType: 'CLUSTERING' }] }, 'batchEmbedContents'],
+    ['title', { content, title: 'x' }, 'embedContent', 'plain'],
+  ]
+  for (const [param, body, verb, model] of refused) {
+    const response = await call(body, verb, model)
+    const { error } = JSON.parse(await response.text())
+    assert.deepEqual([response.status, error.details[0].metadata.param], [400, param], JSON.stringify(error))
+  }
+  assert.equal(seen.length, sent)
+})
+
 test('the list of models has pages in Google’s format', async () => {
   const names: (string | undefined)[] = []
   for await (const model of await google().list({ config: { pageSize: 2, queryBase: true } })) names.push(model.name)

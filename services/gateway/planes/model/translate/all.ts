@@ -1,5 +1,4 @@
 import { isObject, type JsonObject, withoutMembers } from '@plat/core'
-import { type Denial, deny } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
@@ -8,20 +7,12 @@ import { readChat } from './chat.ts'
 import { readClaude } from './claude-request.ts'
 import { MessageStream, messageOf } from './claude-response.ts'
 import { ConverseReader, converseAnswer, converseRequest } from './converse.ts'
-import {
-  bedrockEmbeddings,
-  type EmbeddingProvider,
-  embeddingsOf,
-  geminiEmbeddings,
-  readEmbeddings,
-  vectorsIn,
-  vertexEmbeddings,
-} from './embeddings.ts'
+import { embeddingTranslators } from './embedding-translators.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
 import { readContents } from './gemini-request.ts'
 import { ContentStream, contentOf } from './gemini-response.ts'
 import { ChatReader, chatAnswer, chatRequest } from './openai.ts'
-import { type Option, type Prompt, type ReadPrompt, UntranslatableError } from './prompt.ts'
+import type { Option, Prompt, ReadPrompt } from './prompt.ts'
 import { ChatStream, completionOf, type PartWriter, type ResponseFacts, type ResponsePart } from './response-parts.ts'
 import { readResponses } from './responses-request.ts'
 import { ResponseStream, responseOf } from './responses-response.ts'
@@ -33,44 +24,10 @@ import {
   type ProviderStream,
   SSE_TYPE,
   SseParts,
-  type StreamTranslator,
   WrittenStream,
   wrapped,
 } from './streams.ts'
-
-/** The languages of providers (a wire's `speaks`) that are not the caller's own, with what is translated into them. */
-export type Speech =
-  | 'openai'
-  | 'anthropic'
-  | 'anthropic-bedrock'
-  | 'anthropic-vertex'
-  | 'converse'
-  | 'gemini'
-  | 'gemini-vertex'
-
-/** A request to translate for a provider with another API. */
-export interface TranslatableRequest {
-  readonly body: ModelBody
-  readonly model: string
-  /** The model takes `max_completion_tokens` in OpenAI's API. */
-  readonly reasoning: boolean
-  /** `anthropic-beta` of the caller; null: none. */
-  readonly betas: string | null
-}
-
-/** Translates requests to a provider's API, and its responses to the caller's API. */
-export interface Translator {
-  /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
-  request(request: TranslatableRequest): Uint8Array | Denial
-  /** A whole answer in the caller's dialect. Throws `InvalidResponseError`. */
-  answer(json: Uint8Array, facts: ResponseFacts, request: JsonObject): Uint8Array
-  /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
-  stream(facts: ResponseFacts): StreamTranslator | null
-  /** Media type of the provider's streams. */
-  readonly streamType: string
-  /** The provider reads the headers of the caller's API as well. */
-  readonly sameHeaders: boolean
-}
+import { bytesOf, type Speech, type TranslatableRequest, type Translator, translated } from './translator.ts'
 
 /** Translation of chats in one API of callers. */
 interface Caller {
@@ -107,32 +64,6 @@ function chatTranslator(caller: Caller, parts: ChatParts): Translator {
       }),
     answer: (json, facts) => bytesOf(caller.whole(parts.answer(objectOf(json), facts), facts)),
     stream: (facts) => new WrittenStream(caller.stream(facts), parts.stream(facts)),
-  }
-}
-
-function embeddingTranslator(provider: EmbeddingProvider): Translator {
-  return {
-    streamType: SSE_TYPE,
-    sameHeaders: false,
-    request: ({ body, model }) => translated(() => bytesOf(provider.request(readEmbeddings(body.value), model))),
-    answer(json, { model }, request) {
-      const count = Array.isArray(request.input) ? request.input.length : 1
-      return bytesOf(embeddingsOf(provider.answer(vectorsIn(json)), { model, request, count }))
-    },
-    stream: () => null,
-  }
-}
-
-function bytesOf(value: JsonObject): Uint8Array {
-  return Buffer.from(JSON.stringify(value))
-}
-
-function translated(work: () => Uint8Array): Uint8Array | Denial {
-  try {
-    return work()
-  } catch (error) {
-    if (!(error instanceof UntranslatableError)) throw error
-    return deny('invalid_request', error.message, { data: { param: error.param } })
   }
 }
 
@@ -254,9 +185,7 @@ const TRANSLATORS: ReadonlyMap<string, Translator> = new Map([
   ),
   ['messages anthropic-vertex', messagesOnVertex],
   ['messages anthropic-bedrock', messagesOnBedrock],
-  ['embeddings gemini', embeddingTranslator(geminiEmbeddings)],
-  ['embeddings gemini-vertex', embeddingTranslator(vertexEmbeddings)],
-  ['embeddings converse', embeddingTranslator(bedrockEmbeddings)],
+  ...embeddingTranslators,
 ])
 
 /** Returns the translator of a method for a provider that does not support it itself; null: there is none. */

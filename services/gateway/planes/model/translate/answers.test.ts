@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { InvalidResponseError } from '../invalid.ts'
-import { type Speech, translatorOf } from './all.ts'
+import { translatorOf } from './all.ts'
 import { AwsStreamSplitter } from './aws-stream.ts'
 import type { StreamTranslator } from './streams.ts'
 import { awsEvent, awsMessage, chunksOf, facts, sseEvent, streamed } from './testing.ts'
+import type { Speech } from './translator.ts'
 
 const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks, method) ?? assert.fail(speaks)
 const whole = (speaks: Speech, value: object | string) =>

@@ -18,14 +18,33 @@ export interface EmbeddingInput {
   readonly texts: readonly string[]
   /** Length of each vector; null: the model's own. */
   readonly dimensions: number | null
-  /** `input_type`, which only some models have; null: the caller stated none. */
+  /** Use of the vectors, which only some models have; null: the caller stated none. */
   readonly inputType: string | null
+  /** The use is one of Google's task types, else one of Cohere's words. */
+  readonly isTaskType: boolean
+  /** Titles of the texts; null: none has one. */
+  readonly titles: readonly (string | null)[] | null
+  /** Names of members in the API of the caller, for refusals. */
+  readonly names: Readonly<Record<'input' | 'inputType', string>>
+}
+
+/** An API of callers for embeddings. */
+export interface EmbeddingCaller {
+  /** Throws `UntranslatableError`. */
+  read(value: JsonObject): EmbeddingInput
+  /** Throws `InvalidResponseError`. */
+  write(
+    answer: ReturnType<EmbeddingProvider['answer']>,
+    request: { readonly model: string; readonly request: JsonObject },
+  ): JsonObject
 }
 
 const MEMBERS = ['model', 'input', 'dimensions', 'encoding_format', 'user', 'input_type']
 
+const OPENAI_NAMES = { input: 'input', inputType: 'input_type' } as const
+
 /** Reads a request of OpenAI's `embeddings`. Throws `UntranslatableError`. */
-export function readEmbeddings(value: JsonObject): EmbeddingInput {
+function readEmbeddings(value: JsonObject): EmbeddingInput {
   onlyMembers(value, MEMBERS, '')
   const { input, dimensions, encoding_format: encoding, input_type: type } = value
   const texts = typeof input === 'string' ? [input] : input
@@ -38,27 +57,38 @@ export function readEmbeddings(value: JsonObject): EmbeddingInput {
     texts,
     dimensions: isTokens(dimensions) ? dimensions : null,
     inputType: typeof type === 'string' ? type : null,
+    isTaskType: false,
+    titles: null,
+    names: OPENAI_NAMES,
   }
 }
 
-/** Returns a response of OpenAI's `embeddings`, with vectors as `encoding_format` of the request states. Throws `InvalidResponseError`. */
-export function embeddingsOf(
-  { vectors, tokens }: ReturnType<EmbeddingProvider['answer']>,
-  { model, request, count }: { readonly model: string; readonly request: JsonObject; readonly count: number },
-): JsonObject {
-  if (vectors.length !== count) throw new InvalidResponseError('another number of vectors than texts')
-  const isBase64 = request.encoding_format === 'base64'
-  const data = vectors.map((vector, index) => {
+/** `embeddings` of OpenAI's API, with vectors as `encoding_format` of the request states. */
+export const openaiCaller: EmbeddingCaller = {
+  read: readEmbeddings,
+  write({ vectors, tokens }, { model, request }) {
+    const isBase64 = request.encoding_format === 'base64'
+    const data = numbersOf(vectors).map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: isBase64 ? base64Of(vector) : vector,
+    }))
+    return {
+      object: 'list',
+      model,
+      data,
+      ...(tokens !== null && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+    }
+  },
+}
+
+/** Returns vectors of numbers. Throws `InvalidResponseError`. */
+export function numbersOf(vectors: readonly unknown[]): readonly (readonly number[])[] {
+  return vectors.map((vector) => {
     if (!Array.isArray(vector) || !vector.every((one) => typeof one === 'number'))
       throw new InvalidResponseError('a vector that is no list of numbers')
-    return { object: 'embedding', index, embedding: isBase64 ? base64Of(vector) : vector }
+    return vector
   })
-  return {
-    object: 'list',
-    model,
-    data,
-    ...(tokens !== null && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
-  }
 }
 
 /** The numbers of a vector as 32-bit floats, little endian. */
@@ -87,10 +117,11 @@ function listIn(value: JsonObject, name: string): readonly unknown[] {
 
 /** `batchEmbedContents` of Gemini. */
 export const geminiEmbeddings: EmbeddingProvider = {
-  request: ({ texts, dimensions, inputType }, model) => ({
-    requests: texts.map((text) => ({
+  request: ({ texts, dimensions, inputType, titles }, model) => ({
+    requests: texts.map((text, index) => ({
       model: `models/${model}`,
       content: { parts: [{ text }] },
+      ...titleOf(titles, index),
       ...(dimensions !== null && { outputDimensionality: dimensions }),
       ...(inputType !== null && { taskType: inputType }),
     })),
@@ -98,10 +129,45 @@ export const geminiEmbeddings: EmbeddingProvider = {
   answer: (value) => ({ vectors: listIn(value, 'embeddings').map((one) => member(one, 'values')), tokens: null }),
 }
 
+function titleOf(titles: EmbeddingInput['titles'], index: number): { readonly title?: string } {
+  const title = titles?.[index] ?? null
+  return title === null ? {} : { title }
+}
+
+/** `embeddings` of OpenAI's API. */
+export const openaiEmbeddings: EmbeddingProvider = {
+  request(input, model) {
+    const { texts, dimensions, inputType, names } = input
+    if (inputType !== null) throw new UntranslatableError(names.inputType, 'has no counterpart in the API of OpenAI')
+    refuseTitles(input)
+    return { model, input: texts, encoding_format: 'float', ...(dimensions !== null && { dimensions }) }
+  },
+  answer(value) {
+    const all = listIn(value, 'data')
+    const vectors = new Array<unknown>(all.length).fill(null)
+    for (const one of all) {
+      const index = member(one, 'index')
+      if (!isTokens(index) || index >= all.length) throw new InvalidResponseError('a vector without its place')
+      vectors[index] = member(one, 'embedding')
+    }
+    const tokens = member(value.usage, 'prompt_tokens')
+    return { vectors, tokens: isTokens(tokens) ? tokens : null }
+  },
+}
+
+/** Throws `UntranslatableError` if a text has a title. */
+function refuseTitles({ titles }: EmbeddingInput): void {
+  if (titles !== null) throw new UntranslatableError('title', 'has no counterpart at this provider')
+}
+
 /** `predict` of Vertex AI. */
 export const vertexEmbeddings: EmbeddingProvider = {
-  request: ({ texts, dimensions, inputType }) => ({
-    instances: texts.map((content) => ({ content, ...(inputType !== null && { task_type: inputType }) })),
+  request: ({ texts, dimensions, inputType, titles }) => ({
+    instances: texts.map((content, index) => ({
+      content,
+      ...titleOf(titles, index),
+      ...(inputType !== null && { task_type: inputType }),
+    })),
     ...(dimensions !== null && { parameters: { outputDimensionality: dimensions } }),
   }),
   answer(value) {
@@ -115,23 +181,43 @@ export const vertexEmbeddings: EmbeddingProvider = {
 const TITAN = /(?:^|\.)amazon\.titan-embed-/
 const COHERE = /(?:^|\.)cohere\.embed-/
 
+/** Cohere's words for Google's task types. */
+const COHERE_TYPES: Readonly<Record<string, string>> = {
+  RETRIEVAL_DOCUMENT: 'search_document',
+  RETRIEVAL_QUERY: 'search_query',
+  CLASSIFICATION: 'classification',
+  CLUSTERING: 'clustering',
+}
+
+/** The use of vectors, which Cohere requires. Throws `UntranslatableError`. */
+function cohereType({ inputType, isTaskType, names }: EmbeddingInput): string {
+  const words = isTaskType ? Object.keys(COHERE_TYPES) : Object.values(COHERE_TYPES)
+  if (inputType === null) throw new UntranslatableError(names.inputType, `is required by Cohere: ${words.join(', ')}`)
+  if (!isTaskType) return inputType
+  const type = COHERE_TYPES[inputType]
+  if (type === undefined)
+    throw new UntranslatableError(names.inputType, `must be one of ${words.join(', ')} for Cohere`)
+  return type
+}
+
 /** `InvokeModel` of Bedrock, whose models have their own formats. */
 export const bedrockEmbeddings: EmbeddingProvider = {
-  request({ texts, dimensions, inputType }, model) {
+  request(input, model) {
+    const { texts, dimensions, inputType, names } = input
+    refuseTitles(input)
     if (TITAN.test(model)) {
       const [inputText] = texts
-      if (texts.length !== 1) throw new UntranslatableError('input', 'must be one text for models of Titan')
-      if (inputType !== null) throw new UntranslatableError('input_type', 'has no counterpart at models of Titan')
+      if (texts.length !== 1) throw new UntranslatableError(names.input, 'must be one text for models of Titan')
+      if (inputType !== null) throw new UntranslatableError(names.inputType, 'has no counterpart at models of Titan')
       return { inputText, ...(dimensions !== null && { dimensions }) }
     }
     if (!COHERE.test(model))
       throw new UntranslatableError('model', 'must be an embedding model of Titan or Cohere at Bedrock')
-    if (inputType === null)
-      throw new UntranslatableError(
-        'input_type',
-        'is required by Cohere: search_document, search_query, classification or clustering',
-      )
-    return { texts, input_type: inputType, ...(dimensions !== null && { output_dimension: dimensions }) }
+    return {
+      texts,
+      input_type: cohereType(input),
+      ...(dimensions !== null && { output_dimension: dimensions }),
+    }
   },
   answer(value) {
     const tokens = isTokens(value.inputTextTokenCount) ? value.inputTextTokenCount : null

@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import { isDenial } from '../../../call/index.ts'
 import { messages } from '../dialects/messages.ts'
 import { readModelBody } from '../request.ts'
-import { type Speech, translatorOf } from './all.ts'
+import { translatorOf } from './all.ts'
 import { translated } from './testing.ts'
+import type { Speech } from './translator.ts'
 
 const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks, method) ?? assert.fail(speaks)
 const CHATS: readonly Speech[] = ['converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock']

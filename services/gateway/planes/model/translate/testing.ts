@@ -3,9 +3,9 @@ import { crc32 } from 'node:zlib'
 import { isDenial } from '../../../call/index.ts'
 import { chat } from '../dialects/chat.ts'
 import { readModelBody } from '../request.ts'
-import type { Translator } from './all.ts'
 import type { ResponseFacts } from './response-parts.ts'
 import type { StreamTranslator } from './streams.ts'
+import type { Translator } from './translator.ts'
 
 /** One message of an AWS event stream, put together by its published layout. */
 export function awsMessage(headers: Readonly<Record<string, string>>, payload: string): Buffer {

@@ -9,8 +9,9 @@ import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { readModelBody } from '../request.ts'
-import { refusalOf, type Speech, translatorOf } from './all.ts'
+import { refusalOf, translatorOf } from './all.ts'
 import { awsEvent, chunksOf, facts, sseEvent, streamed } from './testing.ts'
+import type { Speech } from './translator.ts'
 
 const speech = fc.constantFrom<Speech>('converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock')
 const callers = [chat, messages, responses, generateContent]

@@ -5,9 +5,10 @@ import type { ByteSource } from '../../wire/events.ts'
 import { header, isStreamType } from '../../wire/headers.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
-import { type Translator, translatorOf } from './all.ts'
+import { translatorOf } from './all.ts'
 import type { ResponseFacts } from './response-parts.ts'
 import { SSE_TYPE, type StreamTranslator } from './streams.ts'
+import type { Translator } from './translator.ts'
 
 /**
  * Returns the translation of a call for an endpoint with another API; null if the endpoint supports the method itself. A denial names the

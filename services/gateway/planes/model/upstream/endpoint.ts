@@ -1,6 +1,6 @@
 import type { Call } from '../../../call/index.ts'
 import { ModelBody } from '../request.ts'
-import type { Speech } from '../translate/all.ts'
+import type { Speech } from '../translate/translator.ts'
 
 /** One endpoint of a route. */
 export interface ModelEndpoint {
