@@ -7,6 +7,7 @@ export type Operation =
   | 'mcp.answer'
   | 'mcp.listen'
   | 'mcp.all'
+  | 'mcp.streams'
   | 'model.generate'
   | 'model.embed'
   | 'model.info'

@@ -114,6 +114,13 @@ export const matrix = {
     record: 'denials',
     note: 'each request to a server is a separate call with its row',
   },
+  'mcp.streams': {
+    ...plain,
+    covers: 'GET at `/mcp`',
+    built: true,
+    long: true,
+    note: 'the stream of each server is a separate call with its row',
+  },
   'model.generate': {
     ...plain,
     covers: 'chat/completions, completions, responses, messages',

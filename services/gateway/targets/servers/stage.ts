@@ -85,7 +85,7 @@ const everyServer: Target = {
 
 /** Other requests are for one server, which their names must state. */
 function ofAllServers({ operation }: Call<'identity'>): Denial | { readonly target: Target } {
-  if (operation === 'mcp.all') return { target: everyServer }
+  if (operation === 'mcp.all' || operation === 'mcp.streams') return { target: everyServer }
   if (operation === 'mcp.call') return deny('unknown_tool', 'names of tools at /mcp begin with the name of a server')
   return deny('not_found', 'names and URIs at /mcp begin with the name of a server')
 }

@@ -66,9 +66,16 @@ export class ReplySeals {
   event(frame: McpFrame): McpFrame {
     const id = this.#request.era === 'legacy' ? frame.eventId : null
     if (id === null) return frame
+    if (this.#isMerged) return frame.withEventId(null)
     const sealed = this.#sealEvent(id)
     if (sealed !== null) this.#resumable = true
     return frame.withEventId(sealed)
+  }
+
+  /** True for a stream that is merged with those of other servers, so that no id of one of them can resume it. */
+  get #isMerged(): boolean {
+    const { shared, kind, lastEvent } = this.#request
+    return shared !== null && kind === 'listen' && lastEvent === null
   }
 
   #sealEvent(id: string): string | null {

@@ -80,13 +80,18 @@ function readEnd(arrived: Arrived): Parsed | Denial {
   return isDenial(read) ? read : { ...read, operation: 'mcp.all' }
 }
 
-/** A stream that a client resumes is one of the server that issued the event. */
+/** A stream that a client resumes is one of the server that issued the event; any other has the streams of all its servers. */
 function readListen(arrived: Arrived): Parsed | Denial {
   const session = sessionOf(arrived, false)
   if (isDenial(session)) return session
   const lastEvent = header(arrived.arrival.wire.headers, 'last-event-id')
   const server = lastEvent === null ? null : serverOfSealed(lastEvent)
-  if (server === null) return deny('method_not_allowed', 'this address has no stream without a request')
+  if (lastEvent === null && session !== null) {
+    const all = { server: ALL_SERVERS, prefix: '', shownName: null, session }
+    const read = readStream(openedFor(arrived, all), 'GET')
+    return isDenial(read) ? read : { ...read, operation: 'mcp.streams' }
+  }
+  if (server === null) return deny('method_not_allowed', 'a stream without a request needs a session')
   const prefix = arrived.from.naming.prefixOf(server)
   return readStream(openedFor(arrived, { server, prefix, shownName: null, session }), 'GET')
 }

@@ -19,7 +19,15 @@ const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 const SERVER_INFO = { name: 'plat', title: 'plat gateway', version: VERSION }
 
 /** The capabilities of all servers together: a server without one of them has nothing in the lists. */
-const CAPABILITIES = { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, completions: {} }
+const MODERN_CAPABILITIES = { tools: {}, prompts: {}, resources: {}, logging: {}, completions: {} }
+/** With sessions there is a stream for changes. */
+const CAPABILITIES = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { subscribe: true, listChanged: true },
+  logging: {},
+  completions: {},
+}
 
 /** Response to a notification, and to the end of a session. */
 export const ACCEPTED: Reply = { kind: 'frames', head: { status: 202, headers: {} }, frames: [], attempts: [] }
@@ -75,7 +83,7 @@ export function initialized({ revision }: SharedSession, instructions: string): 
 /** Returns the result of `server/discover`. Without revision 2026-07-28 clients of both eras choose one with sessions. */
 export function discovered(request: McpRequest, instructions: string, isModern: boolean): object {
   const supportedVersions = isModern ? KNOWN_REVISIONS : LEGACY_REVISIONS
-  return { supportedVersions, capabilities: CAPABILITIES, instructions, ...eraMembers(request, true) }
+  return { supportedVersions, capabilities: MODERN_CAPABILITIES, instructions, ...eraMembers(request, true) }
 }
 
 /** Returns the instructions for models: how names are formed. Those of the servers are not repeated, since a server writes them for itself alone. */

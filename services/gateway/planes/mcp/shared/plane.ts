@@ -29,6 +29,7 @@ import { type Client, levelMessage, ServerRequests } from './requests.ts'
 import { type CallableServers, CallersServers } from './servers.ts'
 import { UpstreamSessions } from './sessions.ts'
 import { ShortenedNames } from './shortened.ts'
+import { streamReply } from './stream.ts'
 
 const NOT_FOUND = 404
 
@@ -162,6 +163,7 @@ class SharedPlane implements Plane {
       const parts = { ...this.#options, servers: this.#servers, naming: this.#naming }
       return gatherList(parts, { call, request, kind, load, ...(kind.entries === 'tools' && { shortened }) })
     }
+    if (request.kind === 'listen') return Promise.resolve(this.#listen(call, request))
     if (request.kind !== 'request') return Promise.resolve(this.#accept(call, request))
     return request.method === 'server/discover'
       ? this.#discover(call, request)
@@ -210,6 +212,12 @@ class SharedPlane implements Plane {
       void this.#requests.tellAll(client, levelMessage(level))
     }
     return resultReply(request, '{}')
+  }
+
+  #listen(call: Call<'identity' | 'target'>, request: McpRequest): Reply | Denial {
+    const client = clientOf(call, request)
+    if (client.session === null) return deny('internal', 'the client has no session')
+    return streamReply(call, this.#requests.listen(client, client.session, this.#naming))
   }
 
   /** Handles notifications, and the end of a session. They are passed on without waiting for the servers. */

@@ -14,8 +14,10 @@ import { bindingOf, type Sealed, type Sealer } from '../seal/seal.ts'
 import type { CollectedMessage } from './collect.ts'
 import type { ServerPage } from './cursor.ts'
 import type { ListKind } from './lists.ts'
+import type { Naming } from './naming.ts'
 import type { NestedRequests, ServerRequest, ServerResponse } from './nested.ts'
 import type { ClientSessions, UpstreamSession, UpstreamSessions } from './sessions.ts'
+import { MergedStream } from './stream.ts'
 
 /** Limits of the handshake with a server, and of messages whose response is not relayed. */
 const HANDSHAKE = { ms: 30_000, maxBytes: 1024 * 1024 }
@@ -134,6 +136,26 @@ export class ServerRequests {
     if (response.status >= SERVER_ERROR) return null
     const versions = member(response.message?.value.result, 'supportedVersions')
     return Array.isArray(versions) && versions.includes(revision)
+  }
+
+  /** Returns the streams of the servers at which the client has a session, and of those at which one is opened later. */
+  listen(client: Client, session: SharedSession, naming: Pick<Naming, 'prefixOf'>): MergedStream {
+    const own = this.#sessions.of(client.identity, session)
+    const opened = new Map<string, UpstreamSession>()
+    const stream = new MergedStream(this.#clock, (server, sink) => {
+      const at = opened.get(server)
+      if (at === undefined || at.session === null) return null
+      const shared = { session, prefix: naming.prefixOf(server), shownName: null }
+      return this.#nested.start({ ...inSession(client, server, at, null), method: 'GET', shared }, sink)
+    })
+    const see = (server: string, at: UpstreamSession) => {
+      opened.set(server, at)
+      stream.add(server)
+    }
+    own.listeners.add(see)
+    for (const [server, opening] of own.servers) void opening.then((at) => isDenial(at) || see(server, at))
+    stream.whenOver(() => own.listeners.delete(see))
+    return stream
   }
 
   /** Sends a message to a server in a session that is open; its response is not relayed. Never rejects. */
