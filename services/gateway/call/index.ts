@@ -44,7 +44,7 @@ export {
   type ToolPin,
   unresolved,
 } from './facts.ts'
-export { searchesByItself, switchedOnTools } from './hosted.ts'
+export { definedTools, searchesByItself, switchedOnTools } from './hosted.ts'
 export { ALL_ROUTES, ALL_SERVERS, type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type { RedactionScope, Redactor, TextRedactor } from './redactor.ts'

@@ -28,6 +28,9 @@ test('a request that refers to content at the provider may return foreign conten
   ]
   for (const body of own) assert.equal(bringsForeignContent(body, 'responses'), false, JSON.stringify(body))
   assert.equal(bringsForeignContent({ container: 'c' }, 'messages'), true)
+  const thread = { type: 'continue', previous_message_id: 'msg_1' }
+  assert.equal(bringsForeignContent({ thread }, 'messages'), true)
+  assert.equal(bringsForeignContent({ thread: { type: 'create' } }, 'messages'), false)
   assert.equal(bringsForeignContent({ previous_response_id: 'x' }, 'chat/completions'), false)
 })
 
@@ -112,4 +115,35 @@ test('switches of other providers count as provider-hosted tools, too', () => {
     { plugins: null },
   ])
     assert.equal(tool(body), null)
+})
+
+test('tools that the conversation adds are judged like those of the request', () => {
+  const none = new Set<string>()
+  const search = { type: 'web_search' }
+  const connection = { type: 'mcp', server_url: 'https://mcp.example.com' }
+  const own = { type: 'function', name: 'f', parameters: {} }
+  const namespace = (...tools: readonly object[]) => ({ type: 'namespace', name: 'n', description: '', tools })
+  const inInput = (...tools: readonly object[]) => ({ input: [{ type: 'additional_tools', role: 'developer', tools }] })
+  const found = (...tools: readonly object[]) => ({ input: [{ type: 'tool_search_output', call_id: 'c', tools }] })
+  for (const within of [inInput, found, (...tools: readonly object[]) => ({ tools })]) {
+    assert.equal(hostedTool(within(own, search), none, 'responses'), 'web_search')
+    assert.equal(hostedTool(within(namespace(own, search)), none, 'responses'), 'web_search')
+    assert.equal(hostedTool(within(own, namespace(own)), none, 'responses'), null)
+    assert.equal(hostedTool(within(namespace(namespace(own))), none, 'responses'), 'namespace')
+    assert.equal(hostedTool(within(search), new Set(['web_search']), 'responses'), null)
+    assert.equal(hostedTool(within(connection), new Set(['mcp']), 'responses'), 'mcp')
+  }
+  const definition = (tool: object) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } })
+  const message = (...content: readonly object[]) => ({ messages: [{ role: 'system', content }] })
+  const anthropic = (body: object) => hostedTool(body, new Set(['mcp_toolset']), 'messages')
+  assert.equal(anthropic(message(definition({ type: 'web_search_20250305', name: 'w' }))), 'web_search_20250305')
+  assert.equal(anthropic(message(definition({ name: 'own', input_schema: {} }))), null)
+  assert.equal(anthropic(message(definition({ type: 'mcp_toolset', mcp_server_name: 's' }))), 'mcp_toolset')
+  assert.equal(
+    anthropic(message({ type: 'tool_addition', tool: { type: 'mcp_toolset_reference' } })),
+    'mcp_toolset_reference',
+  )
+  assert.equal(anthropic(message({ type: 'tool_addition', tool: { type: 'tool_reference', tool_name: 'own' } })), null)
+  const compacted = { type: 'compaction', tool_changes: [definition({ type: 'code_execution_20250825' })] }
+  assert.equal(anthropic(message(compacted)), 'code_execution_20250825')
 })

@@ -1,5 +1,5 @@
 import { isObject } from '@plat/core'
-import { switchedOnTools } from '../../call/index.ts'
+import { definedTools, switchedOnTools } from '../../call/index.ts'
 
 /** Tools that the agent runs. Any other runs at the provider, without governance. */
 const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
@@ -26,10 +26,10 @@ export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: 
   if ('mcp_servers' in body && body.mcp_servers !== null) return 'mcp'
   const switched = switchedOnTools(body).find((word) => !allowed.has(word))
   if (switched !== undefined) return switched
-  if (!('tools' in body) || !Array.isArray(body.tools)) return null
-  if (GOOGLE_METHODS.has(method)) return hostedByGoogle(body.tools, allowed)
+  const tools = definedTools(body)
+  if (GOOGLE_METHODS.has(method)) return hostedByGoogle(tools, allowed)
   const isAnthropic = method.startsWith('messages')
-  for (const tool of body.tools) {
+  for (const tool of tools) {
     const type: unknown = typeof tool === 'object' && tool !== null && 'type' in tool ? tool.type : undefined
     if (isAnthropic ? isOwnOfAnthropic(tool, type) : OWN_TOOLS.has(type)) continue
     if (typeof type !== 'string') return 'a tool without a type'
@@ -62,12 +62,13 @@ export function bringsForeignContent(body: unknown, method: string): boolean {
 }
 
 /**
- * Returns whether a request refers to content at the provider: earlier responses, conversations, stored items and prompts (which may name
- * tools), files for tools, and code containers.
+ * Returns whether a request refers to content at the provider: earlier responses, conversations, threads, stored items and prompts (which
+ * may name tools), files for tools, and code containers.
  */
 function keptByProvider(body: unknown, method: string): boolean {
   if (!isObject(body)) return false
   if (isSet(body.container)) return true
+  if (method.startsWith('messages')) return isObject(body.thread) && isSet(body.thread.previous_message_id)
   if (method !== 'responses') return false
   if (isSet(body.previous_response_id) || isSet(body.conversation)) return true
   if (isObject(body.prompt)) return true

@@ -121,6 +121,8 @@ export function usageOf(usage: unknown, before: Usage = NOTHING): Usage | null {
 
 /** Images and documents have tokens that the bytes of the request do not bound. */
 function isBounded(value: JsonObject): boolean {
+  // A thread continues with content that only the provider has.
+  if (isSet(member(value.thread, 'previous_message_id'))) return false
   return !Array.isArray(value.messages) || value.messages.every((message) => isText(member(message, 'content')))
 }
 
@@ -129,4 +131,14 @@ function isText(content: unknown): boolean {
   return content.every((part) => TEXT_PARTS.has(member(part, 'type')) && isText(member(part, 'content')))
 }
 
-const TEXT_PARTS: ReadonlySet<unknown> = new Set(['text', 'thinking', 'redacted_thinking', 'tool_use', 'tool_result'])
+/** References are to tools that the request defines. */
+const TEXT_PARTS: ReadonlySet<unknown> = new Set([
+  'text',
+  'thinking',
+  'redacted_thinking',
+  'tool_use',
+  'tool_result',
+  'tool_reference',
+  'tool_addition',
+  'tool_removal',
+])

@@ -31,10 +31,12 @@ test('tools at the provider, sound and images are not bounded by the bytes of a 
     { data_sources: [{ type: 'azure_search' }] },
     { modalities: ['text', 'audio'] },
     { container: 'c' },
+    { input: [{ type: 'additional_tools', tools: [{ type: 'web_search' }] }] },
   ]
   for (const value of open) assert.ok(isOpenEnded(value), JSON.stringify(value))
   const bounded = [
     { tools: [{ type: 'function' }, { type: 'custom' }, { name: 'a', input_schema: {} }, { type: 'bash_20250124' }] },
+    { tools: [{ type: 'namespace', tools: [{ type: 'function' }] }] },
     { modalities: ['text'] },
     { search_parameters: { mode: 'off' }, enable_search: false, plugins: [], data_sources: [] },
     {},

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '@plat/core'
-import { switchedOnTools } from '../../../call/index.ts'
+import { definedTools, switchedOnTools } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { isSet } from './checks.ts'
 
@@ -49,10 +49,10 @@ const OWN_DEFINITIONS = /^(?:bash|text_editor|memory|computer)_\d{8}$/
  * generate sound and images.
  */
 export function isOpenEnded(body: JsonObject): boolean {
-  const { tools, modalities, mcp_servers: servers, container } = body
+  const { modalities, mcp_servers: servers, container } = body
   if (isSet(servers) || isSet(container) || switchedOnTools(body).length > 0) return true
   if (Array.isArray(modalities) && modalities.some((one) => one !== 'text')) return true
-  return Array.isArray(tools) && tools.some((tool) => !isOwnTool(tool))
+  return definedTools(body).some((tool) => !isOwnTool(tool))
 }
 
 /** Google's tools are objects with one member for each kind. */

@@ -30,7 +30,6 @@ const SETTINGS: readonly (readonly [Option, string])[] = [
   ['seed', 'seed'],
   ['frequency_penalty', 'frequencyPenalty'],
   ['presence_penalty', 'presencePenalty'],
-  ['reasoning_effort', 'thinkingConfig'],
   ['response_format', 'responseMimeType'],
   ['response_format', 'responseJsonSchema'],
   ['response_format', 'responseSchema'],
@@ -40,7 +39,7 @@ const SETTINGS: readonly (readonly [Option, string])[] = [
 export function readContents(value: JsonObject, options: readonly Option[], stream: boolean): Prompt {
   onlyMembers(value, ['contents', 'systemInstruction', 'tools', 'toolConfig', CONFIG], '')
   const config = isObject(value.generationConfig) ? value.generationConfig : {}
-  const { candidateCount: count, responseModalities: modalities, ...rest } = config
+  const { candidateCount: count, responseModalities: modalities, thinkingConfig: thinking, ...rest } = config
   if (isSet(count) && count !== 1) throw new UntranslatableError(`${CONFIG}.candidateCount`, 'must be 1')
   if (Array.isArray(modalities) && modalities.some((one) => one !== 'TEXT'))
     throw new UntranslatableError(`${CONFIG}.responseModalities`, 'must be TEXT')
@@ -64,7 +63,8 @@ export function readContents(value: JsonObject, options: readonly Option[], stre
     presencePenalty: number(config, 'presencePenalty'),
     stop: stopOf(config.stopSequences),
     format: formatOf(config),
-    effort: effortOf(config.thinkingConfig),
+    // Google's CLI sends it with every request: providers without thoughts ignore it.
+    effort: options.includes('reasoning_effort') ? effortOf(thinking) : null,
     user: null,
     stream,
     names: NAMES,
@@ -168,10 +168,17 @@ function toolsOf(tools: unknown): readonly Tool[] {
   })
 }
 
+/** What a tool returns. No other API of models has a place for it. */
+const OF_RESULTS = ['response', 'responseJsonSchema', 'response_json_schema'] as const
+
 function declared(one: unknown, at: string): Tool {
   if (!isObject(one)) throw new UntranslatableError(at, 'must be an object')
-  onlyMembers(one, ['name', 'description', 'parameters', 'parametersJsonSchema'], at)
-  const { name, description, parameters, parametersJsonSchema: schema } = one
+  // Google's Python client writes the names of schemas in snake_case.
+  const { parameters_json_schema: snake, ...rest } = one
+  if (isSet(snake) && isSet(rest.parametersJsonSchema))
+    throw new UntranslatableError(`${at}.parameters_json_schema`, 'is the same member as parametersJsonSchema')
+  onlyMembers(rest, ['name', 'description', 'parameters', 'parametersJsonSchema', ...OF_RESULTS], at)
+  const { name, description, parameters, parametersJsonSchema: schema = snake } = rest
   if (typeof name !== 'string') throw new UntranslatableError(`${at}.name`, 'is required')
   const own = isObject(schema) ? schema : isObject(parameters) ? jsonSchemaOf(parameters) : null
   return {

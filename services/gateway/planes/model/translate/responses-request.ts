@@ -26,8 +26,14 @@ const UNDERSTOOD = [
   'text',
   'reasoning',
 ]
-/** Hints for caches and padding, which have no effect on a response. */
-const HINTS = ['prompt_cache_key', 'prompt_cache_retention', 'stream_options', 'safety_identifier'] as const
+/** Hints for caches, padding and statistics of the client, which have no effect on a response. */
+const HINTS = [
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'stream_options',
+  'safety_identifier',
+  'client_metadata',
+] as const
 /** Members with the same name in a chat completion. */
 const SAME: readonly Option[] = ['temperature', 'top_p', 'parallel_tool_calls', 'user']
 /** Values, as JSON, that are equivalent to leaving the member out. */
@@ -202,6 +208,8 @@ function toolsOf(tools: unknown): readonly Tool[] {
     const at = `tools[${index}]`
     if (!isObject(tool) || typeof tool.type !== 'string')
       throw new UntranslatableError(at, 'must be an object with a type')
+    if (tool.type === 'namespace')
+      throw new UntranslatableError(at, 'is a namespace, which has no counterpart at the provider of this route')
     if (tool.type !== 'function')
       return { name: tool.type, description: null, schema: null, strict: false, hosted: tool, at }
     onlyMembers(tool, ['type', 'name', 'description', 'parameters', 'strict'], at)
