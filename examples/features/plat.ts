@@ -17,6 +17,8 @@ const PLURALS = { Agent: 'agents', MCPServer: 'mcpservers', ToolPolicy: 'toolpol
 export interface Setup {
   /** `spec.rules` of the ToolPolicy of agent `assistant`, in YAML. */
   readonly rules?: string
+  /** MCP servers of the agent. */
+  readonly tools?: readonly string[]
   /** Further lines of the specs of Agent `assistant` and MCPServer `notes`, and of `gateway.json`. */
   readonly agent?: string
   readonly server?: string
@@ -97,6 +99,7 @@ export function refusal(error: unknown): string {
 export async function start(setup: Setup): Promise<Plat> {
   const {
     rules = '[{ name: all, action: allow }]',
+    tools = ['notes'],
     agent = '',
     server = '',
     gateway = {},
@@ -110,7 +113,7 @@ export async function start(setup: Setup): Promise<Plat> {
   const model = stack.adopt(await startModel({ port: 0 }), (it) => it.close())
   const route = (setup.model ?? 'name: scripted-1\nendpoint: {model}').replaceAll('{model}', model.url)
   const specs = {
-    'Agent/assistant': `image: example.com/assistant:1\ntier: tier-0\npolicyRef: assistant\ntools: [{ name: notes }]\nmodel:\n${indented(route)}\n${agent}`,
+    'Agent/assistant': `image: example.com/assistant:1\ntier: tier-0\npolicyRef: assistant\ntools: ${JSON.stringify(tools.map((name) => ({ name })))}\nmodel:\n${indented(route)}\n${agent}`,
     'MCPServer/notes': `url: ${notes.url}\n${server || 'trust: trusted'}`,
     'ToolPolicy/assistant': `rules: ${rules}`,
     ...resources,

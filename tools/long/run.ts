@@ -40,6 +40,12 @@ const STEPS: readonly Step[] = [
   longer('changed-bytes', 'packages/ledger/verify.test.ts', { PLAT_TEST_CHANGED_EVERY: '1' }, 'every changed byte'),
   longer('scale', 'services/operator/scale.live.test.ts', { PLAT_TEST_SCALE_AGENTS: '32000' }),
   { name: 'cost-measuring', runner: 'test/fuzz/measuring.long.ts', args: () => [] },
+  {
+    name: 'agents',
+    runner: 'tools/test/system.ts',
+    args: () => ['examples/features/agents/agents.system.test.ts'],
+    env: { PLAT_TEST_ALL_AGENTS: '1' },
+  },
   { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },

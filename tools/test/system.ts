@@ -12,13 +12,15 @@ const FILES = [
 /** Some fetch and unpack what they talk to, in milliseconds. */
 const FILE_TIMEOUT_MS = 600_000
 
-/** `npm run test:system`: tests against programs and vectors of others. */
-const files = globSync(FILES, { cwd: ROOT, exclude: (name) => path.basename(name) === 'node_modules' })
+/** `npm run test:system`: tests against programs and vectors of others; with arguments only these files. */
+const named = process.argv.slice(2)
+const files =
+  named.length > 0 ? named : globSync(FILES, { cwd: ROOT, exclude: (name) => path.basename(name) === 'node_modules' })
 const executed = await executeTests({
   files: files.sort().map((file) => path.join(ROOT, file)),
   concurrency: 2,
   timeoutMs: FILE_TIMEOUT_MS,
 })
-executed.results.write(ROOT, 'system')
+if (named.length === 0) executed.results.write(ROOT, 'system')
 executed.printCounts()
 process.exitCode = executed.failed > 0 ? 1 : 0

@@ -71,6 +71,17 @@ test('a shared process has one handshake, and answers each caller alone', async 
   assert.deepEqual(Object(level.messages[0]?.error).code, -32601)
 })
 
+test('a shared process answers a handshake with the revision that the client requested, if that is older', async (t) => {
+  const { client } = await testBridge(t, [childSpec({ perSession: false })])
+  const answered = async (protocolVersion: string) => {
+    const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    const { messages } = await client().send({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+    return Object(messages[0]?.result).protocolVersion
+  }
+  for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) assert.equal(await answered(revision), revision)
+  for (const other of ['2024-01-01', '2027-01-01', '"']) assert.equal(await answered(other), '2025-11-25')
+})
+
 test('a process of one session sends its requests, log lines and changes to its client', async (t) => {
   const { client } = await testBridge(t, [childSpec()])
   const one = client()

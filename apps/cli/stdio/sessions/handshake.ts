@@ -1,6 +1,6 @@
 import { withoutMembers } from '@plat/core'
 import type { Failure } from '../http/reply.ts'
-import { type Message, readMessage } from '../message.ts'
+import { literalAt, type Message, readMessage, replaced } from '../message.ts'
 import type { Link } from './link.ts'
 
 /** The revision that a shared process speaks with its clients: the last one with a handshake. */
@@ -36,9 +36,25 @@ export const NOT_SHARED_METHODS: ReadonlySet<string> = new Set([
   'resources/unsubscribe',
 ])
 
-/** Returns the response to the handshake of a shared process, as its clients get it. */
-export function sharedHandshakeResponse({ bytes }: Message): Uint8Array {
-  return withoutMembers(bytes, NOT_SHARED)
+/**
+ * Revisions that a client of a shared process may have instead: it refuses a newer one than it requested, and reads the messages of the
+ * newer one, which only has more members.
+ */
+const OLDER_REVISIONS: ReadonlySet<string> = new Set(['"2025-03-26"', '"2025-06-18"'])
+
+/** Returns the response to the handshake of a shared process, as the client gets it that sent `initialize`. */
+export function sharedHandshakeResponse({ bytes }: Message, initialize: Message): Uint8Array {
+  const response = withoutMembers(bytes, NOT_SHARED)
+  const requested = revisionAt(initialize.bytes, ['params', 'protocolVersion'])
+  const isOlder = OLDER_REVISIONS.has(requested) && requested < revisionAt(response, REVISION)
+  return isOlder ? replaced(response, REVISION, requested) : response
+}
+
+const REVISION = ['result', 'protocolVersion']
+
+/** Returns a revision as JSON. Quoted dates sort like the dates. */
+function revisionAt(bytes: Uint8Array, path: readonly string[]): string {
+  return Buffer.from(literalAt(bytes, path) ?? '').toString()
 }
 
 /** Sends `initialize`, and after its response `notifications/initialized`. Resolves with the response, or why there is none. */

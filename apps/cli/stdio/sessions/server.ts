@@ -142,7 +142,7 @@ export class StdioServer {
     if (this.#spec.perSession) return link.request(message, { owner: session.id, reply })
     const id = literalAt(message.bytes, ID_PATH)
     if (running.handshake === null || id === null) return reply.fail({ status: 502, reason: 'it made no handshake' })
-    reply.finish(replaced(sharedHandshakeResponse(running.handshake), ID_PATH, id))
+    reply.finish(replaced(sharedHandshakeResponse(running.handshake, message), ID_PATH, id))
   }
 
   #notify(request: ServerRequest, message: Message, session: Session): void {

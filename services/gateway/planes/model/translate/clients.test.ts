@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { translatorOf } from './all.ts'
 import { readContents } from './gemini-request.ts'
 import { type Option, UntranslatableError } from './prompt.ts'
 import { readResponses } from './responses-request.ts'
+import { translated } from './testing.ts'
 
 const THINKS: readonly Option[] = ['reasoning_effort']
 
@@ -46,4 +48,18 @@ test('schemas of functions are read under the name that Google’s Python client
     refused(() => readContents(both, [], false)),
     /parameters_json_schema|same member/,
   )
+})
+
+test('the result of a call may repeat the name of the call, as CrewAI does, and no other', () => {
+  const call = { id: 'c', type: 'function', function: { name: 'read', arguments: '{}' } }
+  const request = (name: string) => ({
+    messages: [
+      { role: 'user', content: 'hello' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c', name, content: 'text' },
+    ],
+  })
+  const anthropic = translatorOf('anthropic', 'chat/completions') ?? assert.fail()
+  assert.equal(typeof translated(anthropic, request('read')), 'object')
+  assert.equal(translated(anthropic, request('write')), 'messages[2].name')
 })

@@ -168,7 +168,7 @@ function toolsOf(tools: unknown): readonly Tool[] {
   })
 }
 
-/** What a tool returns. No other API of models has a place for it. */
+/** Schemas of the result of a function, which no other API of models has. */
 const OF_RESULTS = ['response', 'responseJsonSchema', 'response_json_schema'] as const
 
 function declared(one: unknown, at: string): Tool {

@@ -78,11 +78,14 @@ function turnOf(message: JsonObject, at: string, names: CalledTools): readonly [
       onlyMembers(message, ['role', 'content', 'refusal', 'tool_calls'], at)
       return ['assistant', [...contentParts(message, at), ...callsOf(message.tool_calls, `${at}.tool_calls`, names)]]
     case 'tool': {
-      onlyMembers(message, ['role', 'content', 'tool_call_id'], at)
+      // CrewAI repeats the name of the call.
+      onlyMembers(message, ['role', 'content', 'tool_call_id', 'name'], at)
       const { tool_call_id: id } = message
       const name = typeof id === 'string' ? names.get(id) : undefined
       if (typeof id !== 'string' || name === undefined)
         throw new UntranslatableError(`${at}.tool_call_id`, 'names no tool call of a message before')
+      if (isSet(message.name) && message.name !== name)
+        throw new UntranslatableError(`${at}.name`, 'is not the name of its tool call')
       return ['user', [{ kind: 'result', id, name, text: textOf(message.content, `${at}.content`), failed: false }]]
     }
     default:

@@ -1,0 +1,20 @@
+/** The MCP SDK for TypeScript, version 2: takes steps from standard input, and prints what each call returned. */
+import { readFileSync } from 'node:fs'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+
+const { mcpServers } = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'))
+const texts = []
+for (const { server, tool, arguments: args } of JSON.parse(readFileSync(0, 'utf8'))) {
+  const { url, headers = {} } = mcpServers[server]
+  const client = new Client({ name: 'typescript-v2', version: '1.0.0' })
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }))
+  await client.listTools()
+  let text = 'waiting for approval'
+  while (text.includes('waiting for approval')) {
+    const { content } = await client.callTool({ name: tool, arguments: args })
+    text = content.map((part) => part.text).join('')
+  }
+  texts.push(text)
+  await client.close()
+}
+console.log(JSON.stringify(texts))
