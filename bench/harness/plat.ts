@@ -128,6 +128,8 @@ export interface GatewayExtra {
   readonly models?: Readonly<Record<string, object>>
   /** Revocations and a rule of approval that let the call through; `held`: a rate and a budget besides. */
   readonly watched?: 'asked' | 'held'
+  /** `auditSegmentBytes`; absent: the default. */
+  readonly segmentBytes?: number
 }
 
 /** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream. */
@@ -135,7 +137,7 @@ export async function startGateway(
   dir: string,
   keys: Keys,
   upstreamUrl: string,
-  { models = {}, watched }: GatewayExtra = {},
+  { models = {}, watched, segmentBytes }: GatewayExtra = {},
 ): Promise<Server> {
   const state = path.join(dir, 'gateway')
   mkdirSync(state, { recursive: true })
@@ -152,6 +154,7 @@ export async function startGateway(
     upstreamsFile: write('upstreams.json', upstreams(upstreamUrl)),
     auditPath: path.join(state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
+    ...(segmentBytes !== undefined && { auditSegmentBytes: segmentBytes }),
     ...(watched !== undefined && { revocationsFile: write('revocations.json', revocations) }),
     ...((watched === 'held' || Object.keys(models).length > 0) && {
       models,

@@ -49,6 +49,7 @@ export {
   signSeal,
   signSegmentReceipt,
 } from './segment/statement.ts'
+export { replaceText } from './sequence/files.ts'
 export { scanPresent } from './sequence/scan.ts'
 export {
   type LedgerSegment,
@@ -59,12 +60,14 @@ export {
 } from './sequence/segment-list.ts'
 export { readSegmentLine, type SegmentLine, type SegmentRecord } from './sequence/segment-record.ts'
 export { ArchivedError, type LedgerPart, LedgerSequence } from './sequence/sequence.ts'
+export { type SegmentResult, verifySegments } from './sequence/verify-segments.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
-export type { Ledger, Ledgers, Rec, RecKind, RecordWaiter, RecValue } from './types.ts'
+export type { Ledger, Ledgers, Rec, RecKind, RecordPlace, RecordWaiter, RecValue } from './types.ts'
 export { hmacKeyOf, readKeys, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
 export { EXIT_CODES, type Finding, VerifyUsageError } from './verify-pass.ts'
 export { type HeadStore, headFile, headPath } from './writer/head-file.ts'
 export { FileLedger, type LedgerMeter, LedgerUnavailableError } from './writer/ledger.ts'
-export { LedgerDamagedError, type OpenLedgerOptions, openLedger, type SealingOptions } from './writer/open.ts'
+export { type OpenLedgerOptions, openLedger, type SealingOptions } from './writer/open.ts'
+export { LedgerDamagedError } from './writer/reading.ts'
 export { type Repaired, repairLedger } from './writer/repair.ts'
 export { openServiceLedger } from './writer/service.ts'

@@ -14,6 +14,11 @@ const flags = {
   },
   listen: { type: 'string', default: '', help: 'replaces "listen" of the file, such as 127.0.0.1:8080' },
   'check-config': { type: 'bool', default: false, help: 'check the file with every rule, start nothing' },
+  'verify-ledger': {
+    type: 'bool',
+    default: false,
+    help: 'read and verify the whole ledger before serving, and rebuild from it what is saved (totals, recent records)',
+  },
   version: { type: 'bool', default: false, help: 'print the version and exit' },
 } as const satisfies FlagTable
 
@@ -39,6 +44,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     clock: systemClock,
     ids: systemIds(systemClock),
     log,
+    verifyLedger: values['verify-ledger'],
   })
   return new Promise((resolve) => {
     onShutdown(async () => {

@@ -519,6 +519,20 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+    name: 'plat_gateway_audit_verified_segments',
+    type: 'gauge',
+    labels: {},
+    help: 'Sealed segments of the ledger that were verified since the start',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_damaged_segments',
+    type: 'gauge',
+    labels: {},
+    help: 'Sealed segments of the ledger that were found damaged since the start',
+  },
+  {
+    ...audit,
     name: 'plat_gateway_audit_errors_total',
     type: 'counter',
     labels: {},

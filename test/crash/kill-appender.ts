@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { verifyLedger } from '@plat/ledger'
+import { tailLedger, verifyLedger } from '@plat/ledger'
 
 /** Result of a run of kills. */
 export interface KillCount {
@@ -9,6 +9,8 @@ export interface KillCount {
   readonly acknowledged: number
   readonly lost: number
   readonly torn: number
+  /** Segments that were sealed. */
+  readonly sealed?: number
   /** Broken promises, in words. */
   readonly faults: readonly string[]
 }
@@ -17,6 +19,9 @@ export interface KillCount {
 const KILLS_PER_LEDGER = 25
 /** Longest time between the first acknowledged record and the kill, in milliseconds. */
 const LONGEST_LIFE_MS = 40
+/** Of this number of lives one is longer, so that segments are sealed in it. */
+const LONG_LIFE_EVERY = 5
+const SEALING_LIFE_MS = 800
 
 /** Kills a process that only appends, again and again, and looks for every record that it had acknowledged. */
 export async function killAppender(dir: string, kills: number, tell: (count: KillCount) => void): Promise<KillCount> {
@@ -26,14 +31,16 @@ export async function killAppender(dir: string, kills: number, tell: (count: Kil
     const acknowledged = new Map<number, string>()
     for (let kill = 0; kill < KILLS_PER_LEDGER && count.kills < kills; kill++) {
       const before = acknowledged.size
-      await runAndKill(file, acknowledged)
+      const longest = kill % LONG_LIFE_EVERY === LONG_LIFE_EVERY - 1 ? SEALING_LIFE_MS : LONGEST_LIFE_MS
+      await runAndKill(file, longest, acknowledged)
       count = { ...count, kills: count.kills + 1, acknowledged: count.acknowledged + acknowledged.size - before }
       tell(count)
     }
     const { lost, fault } = await check(file, acknowledged)
     const torn = readdirSync(dir).filter((name) => name.startsWith(`${path.basename(file)}.torn-`)).length
+    const sealed = (count.sealed ?? 0) + readdirSync(dir).filter((name) => /\.\d{20}\.jsonl$/.test(name)).length
     const faults = fault === null ? count.faults : [...count.faults, fault]
-    count = { ...count, lost: count.lost + lost, torn: count.torn + torn, faults }
+    count = { ...count, lost: count.lost + lost, torn: count.torn + torn, sealed, faults }
     for (const name of readdirSync(dir))
       if (name.startsWith(path.basename(file)) && fault === null) rmSync(path.join(dir, name))
     tell(count)
@@ -42,13 +49,13 @@ export async function killAppender(dir: string, kills: number, tell: (count: Kil
 }
 
 /** One life: from the start to SIGKILL at a random moment after the first acknowledgement. */
-function runAndKill(file: string, acknowledged: Map<number, string>): Promise<void> {
+function runAndKill(file: string, longestMs: number, acknowledged: Map<number, string>): Promise<void> {
   const script = path.join(import.meta.dirname, 'appender.ts')
   const child = spawn(process.execPath, [script, file], { stdio: ['ignore', 'pipe', 'inherit'] })
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let text = ''
   child.stdout.setEncoding('latin1')
-  child.stdout.once('data', () => setTimeout(() => child.kill('SIGKILL'), Math.random() * LONGEST_LIFE_MS))
+  child.stdout.once('data', () => setTimeout(() => child.kill('SIGKILL'), Math.random() * longestMs))
   child.stdout.on('data', (chunk: string) => {
     text += chunk
   })
@@ -71,10 +78,7 @@ async function check(
   const found = await verifyLedger(file, { strict: true })
   if (found.verdict !== 'valid' && found.verdict !== 'torn') return { lost: 0, fault: `${file}: ${found.message}` }
   const hashes = new Map<number, string>()
-  for (const line of readFileSync(file, 'utf8').split('\n').slice(0, found.records)) {
-    const { seq, hash } = JSON.parse(line)
-    hashes.set(seq, hash)
-  }
+  for await (const { seq, hash } of tailLedger(file)) hashes.set(seq, hash)
   const missing = [...acknowledged].filter(([seq, hash]) => hashes.get(seq) !== hash)
   const fault = missing.length === 0 ? null : `${file}: record ${missing[0]?.[0]} was acknowledged and is lost`
   return { lost: missing.length, fault }

@@ -1,14 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import path from 'node:path'
-import { verifyLedger } from '@plat/ledger'
+import { tailLedger, verifyLedger } from '@plat/ledger'
 import { makeKeys, sessionToken, startGateway, startOwn, withServers } from '../../bench/harness/plat.ts'
 import type { Server } from '../../bench/harness/proc.ts'
 import type { KillCount } from './kill-appender.ts'
 
 /** Calls under way at the same time. */
 const CLIENTS = 8
-/** Longest time between the first answer and the kill, in milliseconds. */
-const LONGEST_LIFE_MS = 250
+/** Longest time between the first answer and the kill, in milliseconds: long enough that segments are sealed in some. */
+const LONGEST_LIFE_MS = 500
+/** Small, so that kills hit the sealing of segments. */
+const SEGMENT_BYTES = 64 * 1024
 
 /** Kills the whole gateway under MCP load, again and again. A call whose answer a client has seen must be in the ledger, once. */
 export async function killGateway(dir: string, kills: number, tell: (count: KillCount) => void): Promise<KillCount> {
@@ -23,11 +25,12 @@ export async function killGateway(dir: string, kills: number, tell: (count: Kill
       acknowledged: acknowledged.size,
       lost: 0,
       torn: tornFiles(ledger),
+      sealed: segmentFiles(ledger),
       faults,
     })
     let done = 0
     while (done < kills) {
-      const gateway = await startGateway(dir, keys, `${upstream.url}/mcp`)
+      const gateway = await startGateway(dir, keys, `${upstream.url}/mcp`, { segmentBytes: SEGMENT_BYTES })
       await loadAndKill(gateway, sessionToken(keys.signer), acknowledged, faults)
       const found = await verifyLedger(ledger)
       if (found.verdict !== 'valid' && found.verdict !== 'torn') faults.push(`after kill ${done}: ${found.message}`)
@@ -87,10 +90,9 @@ async function check(ledger: string, acknowledged: ReadonlySet<string>, faults: 
   const found = await verifyLedger(ledger, { strict: true })
   if (found.verdict !== 'valid') faults.push(found.message)
   const seen = { intent: new Map<string, number>(), outcome: new Map<string, number>() }
-  for (const line of readFileSync(ledger, 'utf8').split('\n').slice(0, found.records)) {
-    const rec: { kind: string; call: string } = JSON.parse(line).rec
+  for await (const { rec } of tailLedger(ledger)) {
     const calls = rec.kind === 'intent' ? seen.intent : rec.kind === 'outcome' ? seen.outcome : null
-    calls?.set(rec.call, (calls.get(rec.call) ?? 0) + 1)
+    calls?.set(String(rec.call), (calls.get(String(rec.call)) ?? 0) + 1)
   }
   for (const id of new Set([...seen.intent.keys(), ...seen.outcome.keys()])) {
     const [intents, outcomes] = [seen.intent.get(id) ?? 0, seen.outcome.get(id) ?? 0]
@@ -99,6 +101,10 @@ async function check(ledger: string, acknowledged: ReadonlySet<string>, faults: 
   const lost = [...acknowledged].filter((id) => !seen.intent.has(id))
   if (lost.length > 0) faults.push(`call ${lost[0]} was answered and is not in the ledger`)
   return lost.length
+}
+
+function segmentFiles(ledger: string): number {
+  return readdirSync(path.dirname(ledger)).filter((name) => /\.\d{20}\.jsonl$/.test(name)).length
 }
 
 function tornFiles(ledger: string): number {

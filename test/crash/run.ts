@@ -71,8 +71,8 @@ async function run(name: string, kills: number, killing: Killing): Promise<boole
   return count.faults.length === 0
 }
 
-function sentence(name: string, { acknowledged, lost, torn, kills }: KillCount): string {
-  return `${name}: ${acknowledged} acknowledged, ${lost} lost, ${torn} torn tails, kills ${kills}`
+function sentence(name: string, { acknowledged, lost, torn, sealed = 0, kills }: KillCount): string {
+  return `${name}: ${acknowledged} acknowledged, ${lost} lost, ${torn} torn tails, ${sealed} sealed segments, kills ${kills}`
 }
 
 process.exitCode = await main(process.argv.slice(2))

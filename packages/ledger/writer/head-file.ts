@@ -3,11 +3,12 @@ import { type Clock, isObject, reasonOf } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import { isMissing } from '@plat/state'
 import { isFault, type Jws, parseJws, signJws } from '@plat/tokens'
-import type { Head } from '../format.ts'
+import { type Head, readRawLine } from '../format.ts'
 import { isPostQuantum } from '../proof/checkpoint.ts'
 import { LedgerRolledBackError } from '../proof/stored-checkpoint.ts'
 import { isJwsSigned, type Trust } from '../proof/trust.ts'
 import { replaceText } from '../sequence/files.ts'
+import { ArchivedError, type LedgerSequence } from '../sequence/sequence.ts'
 
 /** File of the last durable record beside a ledger, at most `HEAD_EVERY_MS` and one write older than a crash. */
 export function headPath(ledgerPath: string): string {
@@ -114,6 +115,21 @@ export class ExpectedHeads {
   see({ seq, hash }: Head): void {
     for (const [index, head] of this.#heads.entries())
       if (head.seq === seq && head.hash === hash) this.#found.add(index)
+  }
+
+  /** Looks up the heads before record `first`, with which reading begins. A head whose record left cannot be looked up, and is not missing. */
+  async lookUp(sequence: LedgerSequence, first: number): Promise<void> {
+    for (const [index, { seq }] of this.#heads.entries()) {
+      if (seq >= first) continue
+      try {
+        const found = await sequence.lineOf(seq)
+        const line = found === null ? null : readRawLine(found.line, 0, found.line.length)
+        if (line !== null && typeof line !== 'string') this.see(line)
+      } catch (error) {
+        if (!(error instanceof ArchivedError)) throw error
+        this.#found.add(index)
+      }
+    }
   }
 
   /** Throws LedgerRolledBackError, in one line, unless every head occurred in a ledger that ends with `last`. */

@@ -46,6 +46,8 @@ export interface FileLedgerOptions {
   readonly head: Head | null
   readonly start: FileStart
   readonly intents: OpenIntents
+  /** Called for each durable record that is neither an intent nor an outcome. */
+  readonly onDurable?: (rec: Rec, place: Head) => void
   /** Called with the number of the first record of a segment that was sealed. */
   readonly onSealed?: (first: number) => void
   /** Releases the writer's lock. */
@@ -344,6 +346,11 @@ export class FileLedger implements Ledger {
     this.#meter.missed()
   }
 
+  /** Called for a record that is durable. */
+  durable(rec: Rec, place: Head): void {
+    if (rec.kind !== 'intent' && rec.kind !== 'outcome') this.#options.onDurable?.(rec, place)
+  }
+
   /** The record that failed was one of the ledger itself: nothing is missing. */
   uncount(): void {
     this.#unrecorded--
@@ -373,6 +380,7 @@ class Pending implements Waiter {
   }
 
   durable(): void {
+    this.#ledger.durable(this.#rec, this.head)
     this.#waiter.durable(this.head)
   }
 

@@ -1,6 +1,7 @@
 import { isObject } from '@plat/core'
 import { type RawLine, REC_START } from '../format.ts'
 import { holdsOf } from '../holds.ts'
+import type { LedgerSequence } from '../sequence/sequence.ts'
 import type { Rec, RecValue } from '../types.ts'
 
 /** Maximum number of intents that wait for their outcome at any point of a ledger. A gateway has far fewer in flight. */
@@ -19,6 +20,17 @@ const QUOTE = 0x22
  */
 export class OpenCalls {
   readonly #intents = new Map<string, number>()
+
+  /** `open`: numbers of the intents that were open before the first line. One whose segment is not here cannot be closed. */
+  static async from(sequence: LedgerSequence, open: readonly number[]): Promise<OpenCalls> {
+    const calls = new OpenCalls()
+    for (const seq of open) {
+      const found = await sequence.lineOf(seq)
+      const call = found === null ? null : textAfter(found.line, CALL, 0)
+      if (call !== null) calls.#intents.set(call.text, seq)
+    }
+    return calls
+  }
 
   /** Processes a valid line from `followChain`; always returns null. Throws when more than `MAX_OPEN_CALLS` are open. */
   see(buffer: Buffer, start: number, line: RawLine): null {

@@ -2,12 +2,11 @@ import type { Clock, Ids } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/state'
-import { Chain, type Damage, type Followed, followChain } from '../chain.ts'
+import { followChain } from '../chain.ts'
 import { type Head, type RawLine, REC_START } from '../format.ts'
 import { sourceFilesOver } from '../sequence/files.ts'
 import { type GrowTree, growInThread, growTree } from '../sequence/grow.ts'
-import { type LedgerSegment, loadSegments } from '../sequence/segment-list.ts'
-import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
+import type { LedgerSegment } from '../sequence/segment-list.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import type { Rec } from '../types.ts'
 import { genesisOf } from './genesis.ts'
@@ -15,6 +14,7 @@ import { ExpectedHeads, HeadKeeper, type HeadStore, headFile } from './head-file
 import { FileLedger, type LedgerMeter } from './ledger.ts'
 import { asideRecords, mendTail } from './mend.ts'
 import { OpenCalls, unknownOutcome } from './open-calls.ts'
+import { endOfSealed, endOfSegment, followSealed, LedgerDamagedError, planReading } from './reading.ts'
 import { ListKeeper } from './sealing/list-keeper.ts'
 import { OpenIntents } from './sealing/open-intents.ts'
 import { sealFile } from './sealing/seal-file.ts'
@@ -40,10 +40,17 @@ export interface OpenLedgerOptions {
   /** When the active file is sealed as a segment; absent: never. */
   readonly sealing?: SealingOptions
   /**
-   * Called with the bytes and place of every existing record in order while the chain is verified, so that rebuilding state needs no second pass.
-   * The bytes are valid only during the call.
+   * First record to read: the last one whose effects the caller has saved, or `active` for the first one of the active file, which is always read.
+   * Sealed segments before it are neither read nor verified. Absent: the whole ledger is read.
+   */
+  readonly since?: Head | 'active'
+  /**
+   * Called with the bytes and place of every record that is read, in order, while the chain is verified, so that rebuilding state needs no second pass.
+   * If the ledger does not hold `since`, this is seen by the places: the first one is another one. The bytes are valid only during the call.
    */
   readonly onRecord?: (record: Buffer, place: Head) => void
+  /** Called for each durable record of this run that is neither an intent nor an outcome. Must not throw. */
+  readonly onDurable?: (rec: Rec, place: Head) => void
 }
 
 export interface SealingOptions extends SealingLimits {
@@ -55,21 +62,6 @@ export interface SealingOptions extends SealingLimits {
 
 /** Number of outcomes of lost calls per commit at start. */
 const CLOSING_BATCH = 1000
-
-/** A ledger is damaged inside: it must not be extended. */
-export class LedgerDamagedError extends Error {
-  readonly damage: Damage
-
-  constructor(path: string, damage: Damage, isSealed = false) {
-    const cure = isSealed
-      ? 'This is a sealed segment: restore it from a copy or an archive'
-      : `Look with: plat audit verify ${path}; then keep the good part with: plat audit repair ${path}`
-    super(
-      `${path} is damaged at line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}. ${cure}`,
-    )
-    this.damage = damage
-  }
-}
 
 const noMeter: LedgerMeter = { committed() {}, missed() {}, poisoned() {}, recovered() {} }
 
@@ -84,25 +76,29 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
   const unlock = lockPath(path)
   let handle: AppendHandle | null = null
   let ledger: FileLedger | null = null
+  await using opened = new AsyncDisposableStack()
   try {
     handle = files.openAppend(path)
     const stores = options.heads ?? (options.files === undefined ? [headFile(path)] : [])
-    const before = await startAfter(path, files)
-    const known = before.ledgerId ?? genesisOf(handle)?.ledgerId ?? null
+    const sequence = opened.use(await LedgerSequence.open(path, sourceFilesOver(files)))
+    const { ledgerId: stated, start: begun, open } = endOfSealed(sequence)
+    let start = begun
+    const known = stated ?? genesisOf(handle)?.ledgerId ?? null
     const expected = await ExpectedHeads.read(path, stores, known)
-    const calls = new OpenCalls()
-    const onRecord = (buffer: Buffer, start: number, line: RawLine): null => {
+    const calls = await OpenCalls.from(sequence, open)
+    const onRecord = (buffer: Buffer, at: number, line: RawLine): null => {
       expected.see(line)
-      options.onRecord?.(buffer.subarray(start + REC_START, start + line.recEnd), line)
-      return calls.see(buffer, start, line)
+      options.onRecord?.(buffer.subarray(at + REC_START, at + line.recEnd), line)
+      return line.seq < begun.first ? null : calls.see(buffer, at, line)
     }
-    const chain = await followSealed(path, files, onRecord)
-    const found = await followChain({ source: handle, chain, onRecord })
+    const reading = await planReading(sequence, options.since)
+    await expected.lookUp(sequence, reading.chain.next)
+    await followSealed(sequence, reading, onRecord)
+    const found = await followChain({ source: handle, chain: reading.chain, onRecord })
     if (found.damage !== null) throw new LedgerDamagedError(path, found.damage)
     expected.check(known, found.head)
     mendTail({ path, handle, files, found })
-    const lost = await linesOf(path, files, calls.intents())
-    let { start } = before
+    const lost = await linesOf(sequence, calls.intents())
     const sealed = endOfSegment(handle, found)
     if (sealed !== null) {
       handle.close()
@@ -127,42 +123,6 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
   }
 }
 
-/** Returns where the active file begins: after the last sealed segment. */
-async function startAfter(path: string, files: Files): Promise<{ ledgerId: string | null; start: FileStart }> {
-  const last = (await loadSegments(path, sourceFilesOver(files))).at(-1)
-  const line = Buffer.from(last?.record ?? '')
-  const record = readSegmentLine(line)
-  if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } } }
-  return { ledgerId: record.ledgerId, start: { first: record.place.seq + 1, tree: treeAfter(record, line) } }
-}
-
-/** Verifies the chain of the sealed segments. Returns it, to be continued with the active file. */
-export async function followSealed(
-  path: string,
-  files: Files,
-  onRecord: (buffer: Buffer, start: number, line: RawLine) => null,
-): Promise<Chain> {
-  const chain = new Chain(null)
-  await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
-  for (const part of sequence.parts) {
-    if (part.segment === null) continue
-    const { damage } = await followChain({ source: sequence.sourceOf(part), chain, onRecord })
-    if (damage !== null) throw new LedgerDamagedError(part.path, damage, true)
-  }
-  return chain
-}
-
-/** Returns what `sealFile` needs when the active file ends with a `segment` record, else null. */
-function endOfSegment(handle: AppendHandle, { head, headOffset, lines }: Followed) {
-  if (head === null || lines === 0) return null
-  const bytes = handle.size()
-  const line = Buffer.alloc(bytes - headOffset - 1)
-  if (handle.read(line, headOffset) !== line.length) throw new Error('the ledger shrank while it was read')
-  const record = readSegmentLine(line)
-  if (record === null) return null
-  return { bytes, head, next: { first: head.seq + 1, tree: treeAfter(record, line) } }
-}
-
 interface LedgerParts {
   readonly handle: AppendHandle
   readonly files: Files
@@ -174,12 +134,15 @@ interface LedgerParts {
 }
 
 function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }: LedgerParts): FileLedger {
-  const { path, tenant, replica, clock, sealing, meter = noMeter } = options
+  const { path, tenant, replica, clock, sealing, onDurable, meter = noMeter } = options
   const intents = new OpenIntents(calls.intents())
   const { files } = parts
   const keeper = sealing === undefined ? null : new ListKeeper(path, options.files ?? null, sealing)
   const onSealed = () => keeper?.update()
-  const ledger = new FileLedger({ path, tenant, replica, clock, meter, intents, onSealed, ...parts })
+  const ledger = new FileLedger({
+    ...{ path, tenant, replica, clock, meter, intents, onSealed, ...parts },
+    ...(onDurable !== undefined && { onDurable }),
+  })
   if (sealing === undefined || sealing.bytes === 0) return ledger
   ledger.sealWith(
     new Sealer({
@@ -240,9 +203,7 @@ function keeperOf(
 }
 
 /** Returns the lines of these intents. */
-async function linesOf(path: string, files: Files, intents: ReadonlyMap<string, number>): Promise<string[]> {
-  if (intents.size === 0) return []
-  await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
+async function linesOf(sequence: LedgerSequence, intents: ReadonlyMap<string, number>): Promise<string[]> {
   const lines: string[] = []
   for (const seq of intents.values()) {
     const found = await sequence.lineOf(seq)

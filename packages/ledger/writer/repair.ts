@@ -2,10 +2,13 @@ import { readFile, rename } from 'node:fs/promises'
 import { isMissing, lockPath, systemFiles } from '@plat/state'
 import { type Damage, followChain } from '../chain.ts'
 import { setKeptAside } from '../proof/stored-checkpoint.ts'
+import { sourceFilesOver } from '../sequence/files.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
 import { genesisOf } from './genesis.ts'
 import { headPath, readHead } from './head-file.ts'
 import { moveDamaged } from './mend.ts'
-import { followSealed, type OpenLedgerOptions, openLedger } from './open.ts'
+import { type OpenLedgerOptions, openLedger } from './open.ts'
+import { planReading } from './reading.ts'
 
 /** Result of a repair. */
 export interface Repaired {
@@ -36,7 +39,8 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
       // A damaged genesis: the ledger begins anew.
       const { tenant, replica } = genesisOf(handle) ?? names
       names = { tenant, replica }
-      const chain = await followSealed(path, files, () => null)
+      await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
+      const { chain } = await planReading(sequence, 'active')
       const found = await followChain({ source: handle, chain })
       const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found })
       repaired = { entries: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
@@ -50,7 +54,7 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
     await setKeptAside(path, repaired.entries)
     await setHeadAside(path, repaired.entries)
   }
-  await (await openLedger({ ...options, ...names })).close()
+  await (await openLedger({ ...options, ...names, since: 'active' })).close()
   return repaired
 }
 

@@ -34,7 +34,17 @@ export async function openServiceLedger(path: string, { clock, ids, log }: Servi
       seconds: 0,
       onFault: (reason: string) => log.error({ path, reason }, 'a segment of the audit ledger could not be sealed'),
     }
-    return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter, onHeadFault, sealing })
+    return await openLedger({
+      path,
+      tenant: '',
+      replica: hostname(),
+      clock,
+      ids,
+      meter,
+      onHeadFault,
+      sealing,
+      since: 'active',
+    })
   } catch (error) {
     throw new Error(`-audit-path: ${reasonOf(error)}`)
   }

@@ -44,8 +44,8 @@ export async function startDecisions(
   )
   notifications.begin((id) => approvals.view(id), recorded)
   const demandOf = createDemand(models.route)
-  const { placed } = audit
-  const budgets = keep(await createBudgets({ ...shared, clock, ledgers, placed, demandOf }))
+  const { placed, flushed } = audit
+  const budgets = keep(await createBudgets({ ...shared, clock, ledgers, placed, flushed, demandOf }))
   const energy = keep(createEnergy({ ...shared, endpointOf: createAnswered(models.route) }))
   return { policies, approvals, budgets, energy }
 }

@@ -37,6 +37,8 @@ export interface GatewayOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** Reads and verifies the whole ledger before serving, and rebuilds from it what is saved. */
+  readonly verifyLedger?: boolean
   /** The store of `resourceAPI.dir`, where this process has one already. */
   readonly resources?: HeldResources
   /**
@@ -94,9 +96,12 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const appends = watchedPool({ name: 'journal_appends', observer: pools.of('journal_appends') })
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)
-  const opening = await openLimits({ config, shared, clock, log, pools })
+  const opening = await openLimits({ config, shared, clock, log, pools, rebuild: options.verifyLedger === true })
   const audit = keep(
-    await createAudit({ ...options, metrics, headStore: state.ledgerHeads, onRecord: opening.spending.see }),
+    await createAudit({
+      ...{ ...options, metrics, headStore: state.ledgerHeads },
+      ...{ since: opening.spending.since, onRecord: opening.spending.see },
+    }),
   )
   if (config.auditFailurePolicy === 'closed') readiness.add('audit ledger', () => audit.ledgers.of('').health === 'ok')
   return {

@@ -23,7 +23,7 @@ export { budgetCurrencyOf } from './currency.ts'
 export { type OpeningLimits, openLimits } from './opening.ts'
 export { pricingSlot } from './pricing/pricing.ts'
 
-export interface BudgetsOptions extends OpeningLimits, Pick<KeeperOptions, 'placed'> {
+export interface BudgetsOptions extends OpeningLimits, Pick<KeeperOptions, 'placed' | 'flushed'> {
   readonly config: BudgetsConfig
   readonly ledgers: Ledgers
   readonly demandOf: DemandOf

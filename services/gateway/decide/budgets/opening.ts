@@ -30,6 +30,8 @@ export interface OpeningLimits {
 /** Open the ledger with `spending.see` as its `onRecord`, then give all of it to `createBudgets`. */
 export async function openLimits(using: {
   readonly config: BudgetsConfig
+  /** Totals are rebuilt from the ledger, not read from where they are saved. */
+  readonly rebuild?: boolean
   /** Where replicas count together; null: this one counts for itself. */
   readonly shared: { readonly rates: boolean; limits(options: SharedLimitsOptions): SharedLimits } | null
   readonly clock: Clock
@@ -38,7 +40,7 @@ export async function openLimits(using: {
 }): Promise<OpeningLimits> {
   const { config, shared, clock, log, pools } = using
   const path = statePath(config)
-  const saved = await readTotals(path)
+  const saved = using.rebuild === true ? null : await readTotals(path)
   if (typeof saved === 'string')
     log.warn({ path, reason: saved }, 'the saved totals cannot be used: the ledger is read')
   const zone = config.budgetTimezone

@@ -31,9 +31,20 @@ async function opened(faults: readonly DiskFault[]) {
     auditCheckpointEvery: 1000,
     auditSegmentBytes: 65_536,
     auditSegmentSeconds: 0,
+    auditVerifyBytesPerSecond: 1_048_576,
   }
   const metrics = createGatewayMetrics(buildInfo('gateway'), config)
-  const audit = await createAudit({ config, env: {}, clock, ids: systemIds(clock), log, metrics, files, onRecord() {} })
+  const audit = await createAudit({
+    config,
+    env: {},
+    clock,
+    ids: systemIds(clock),
+    log,
+    metrics,
+    files,
+    since: null,
+    onRecord() {},
+  })
   const series = (name: string) => {
     const found = new RegExp(`^plat_gateway_audit_${name} (\\S+)$`, 'm').exec(metrics.expose())
     return Number(found?.[1])

@@ -29,11 +29,12 @@ async function setUp(t: TestContext, own: Partial<AuditOptions['config']>, env: 
     auditCheckpointEvery: 1000,
     auditSegmentBytes: 65_536,
     auditSegmentSeconds: 0,
+    auditVerifyBytesPerSecond: 1_048_576,
     ...own,
   }
   const metrics = createGatewayMetrics(buildInfo('gateway'), config)
   const open = async (more: Partial<AuditOptions['config']> = {}) => {
-    const shared = { clock, ids: systemIds(clock), log: silentLog, metrics, onRecord() {} }
+    const shared = { clock, ids: systemIds(clock), log: silentLog, metrics, since: null, onRecord() {} }
     const audit = await createAudit({ ...shared, env, config: { ...config, ...more } })
     t.after(() => audit.close())
     return audit

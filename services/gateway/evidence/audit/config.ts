@@ -43,6 +43,10 @@ export const auditBlock = defineBlock({
       64 * 1024,
     ),
     auditSegmentSeconds: key.whole('Age at which it is sealed at any size; 0: never.', 0),
+    auditVerifyBytesPerSecond: key.whole(
+      'Rate at which sealed segments are verified in the background after a start; 0: they are not.',
+      32 * 1024 * 1024,
+    ),
     auditAcceptDivergedMirror: Type.Boolean({
       default: false,
       built: false,

@@ -12,17 +12,20 @@ import {
   ledgerPage,
   openLedger,
   type Rec,
+  type RecordPlace,
   refuseRolledBack,
   type SealingOptions,
   type StoredCheckpoint,
+  tailLedger,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type Files, systemFiles } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
+import { verifyInBackground } from './background.ts'
 import { Checkpoints } from './checkpoints.ts'
 import { type Keyring, type KeyringOptions, openKeyring, publishedKey } from './keyring.ts'
-import { RecentRecords } from './recent.ts'
+import { RecentKeeper, RecentRecords, readRecent } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
 
 export interface AuditOptions {
@@ -32,6 +35,7 @@ export interface AuditOptions {
     readonly auditCheckpointEvery: number
     readonly auditSegmentBytes: number
     readonly auditSegmentSeconds: number
+    readonly auditVerifyBytesPerSecond: number
   }
   /** Source of `PLAT_AUDIT_HMAC_KEY`. */
   readonly env: NodeJS.ProcessEnv
@@ -43,19 +47,23 @@ export interface AuditOptions {
   readonly files?: Files
   /** Second storage of the head beside `<auditPath>.head`, or null. */
   readonly headStore?: HeadStore | null
-  /** Called with the bytes of every existing record, in order, and its place; the bytes are valid only during the call. */
-  readonly onRecord: (record: Buffer, place: { readonly seq: number; readonly hash: string }) => void
+  /** Last record whose effects the caller of `onRecord` has saved; null: `onRecord` needs every record. */
+  readonly since: RecordPlace | null
+  /** Called with the bytes of records from `since` on, in order, and their places; the bytes are valid only during the call. */
+  readonly onRecord: (record: Buffer, place: RecordPlace) => void
 }
 
 export interface Audit {
   readonly ledgers: Ledgers
   /** The last record with a place in the chain, durable or not. */
-  placed(): { readonly seq: number; readonly hash: string }
+  placed(): RecordPlace
+  /** Resolves with the last durable record once waiting ones are committed. */
+  flushed(): Promise<RecordPlace>
   /** Current key of `auditCheckpointKey`. Rejects without one. */
   signer(): Promise<Signer>
   /** Checkpoints and their anchors. */
   readonly checkpoints: CheckpointsView
-  /** Recent records that features may have to finish after a crash, as read at start; returned once. */
+  /** Recent records that features may have to finish after a crash, as of the start. */
   recent(): readonly Rec[]
   /** Registers a listener for each time that the ledger cannot be written. */
   onUnavailable(notify: (reason: string) => void): void
@@ -83,45 +91,34 @@ export interface CheckpointsView {
  * cannot be used.
  */
 export async function createAudit(options: AuditOptions): Promise<Audit> {
-  const { config, clock, ids, log, metrics, files, headStore, onRecord } = options
+  const { config, log, metrics, files } = options
   const path = config.auditPath
   const keyring = await openKeyring(options)
   await refuseRolledBack(path)
   let checkpoints: Checkpoints | null = null
-  const recent = new RecentRecords(clock)
   const followers: ((reason: string) => void)[] = []
-  const ledger = await openLedger({
-    path,
-    tenant: '',
-    replica: hostname(),
-    clock,
-    ids,
-    meter: meterOf(metrics, log, {
-      onHead: (seq) => checkpoints?.committed(seq),
-      onPoisoned(reason) {
-        for (const notify of followers) notify(reason)
-      },
-    }),
-    onRecord(record, place) {
-      recent.see(record)
-      onRecord(record, place)
+  const meter = meterOf(metrics, log, {
+    onHead: (seq) => checkpoints?.committed(seq),
+    onPoisoned(reason) {
+      for (const notify of followers) notify(reason)
     },
-    headSigner: () => currentSigner(path, keyring),
-    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept outside it'),
-    sealing: sealingOf(options),
-    ...(files !== undefined && { files }),
-    ...(headStore && { heads: [headFile(path), headStore] }),
   })
+  const { ledger, recent, keeper } = await openRecorded(options, keyring, meter)
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
   if (files === undefined) keepKeys(path, keyring)
   checkpoints = await openCheckpoints(ledger, keyring, options)
+  const stopVerification = files === undefined ? await verifyInBackground(options) : null
   const signer = () => signerOf(keyring)
   return {
     // All tenants share one ledger: `tenantsFile`, which would separate them, is refused at start.
     ledgers: { of: () => ledger },
     placed: () => ledger.placed,
+    async flushed() {
+      await ledger.flush()
+      return ledger.head()
+    },
     signer,
     checkpoints: {
       signer,
@@ -132,14 +129,51 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       },
       lastAnchor: () => recent.anchor,
     },
-    recent: () => recent.take(),
+    recent: () => recent.all(),
     onUnavailable: (notify) => void followers.push(notify),
     routes: createAuditRoutes({ path, head: () => ledger.head(), keyring, log }),
     async close() {
+      await stopVerification?.()
       await checkpoints?.close()
+      await ledger.flush()
+      await keeper?.close()
       await ledger.close()
     },
   }
+}
+
+/** Opens the ledger, reading it from the last record on that both `onRecord` and the saved recent records cover. */
+async function openRecorded(options: AuditOptions, keyring: Keyring, meter: LedgerMeter) {
+  const { config, clock, ids, log, files, headStore, since, onRecord } = options
+  const path = config.auditPath
+  const saved = files === undefined ? await readRecent(path) : null
+  const recent = new RecentRecords(clock, since === null ? null : saved)
+  let keeper: RecentKeeper | null = null
+  const ledger = await openLedger({
+    ...{ path, tenant: '', replica: hostname(), clock, ids, meter, sealing: sealingOf(options) },
+    ...(since !== null && saved !== null && { since: since.seq < saved.ledger.seq ? since : saved.ledger }),
+    onRecord(record, place) {
+      recent.see(record, place)
+      onRecord(record, place)
+    },
+    onDurable: (rec, place) => keeper?.note(rec, place),
+    headSigner: () => currentSigner(path, keyring),
+    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept outside it'),
+    ...(files !== undefined && { files }),
+    ...(headStore && { heads: [headFile(path), headStore] }),
+  })
+  const all = recent.mustReadAgain ? await readAgain(options) : recent
+  if (files === undefined) keeper = new RecentKeeper({ path, clock, log, head: () => ledger.head(), recent: all })
+  return { ledger, recent: all, keeper }
+}
+
+/** Reads all that is here: the saved records are of another ledger, or later than its end. */
+async function readAgain({ config, clock, log }: AuditOptions): Promise<RecentRecords> {
+  log.warn({ path: config.auditPath }, 'the saved recent records are not of this ledger: the whole of it is read')
+  const recent = new RecentRecords(clock)
+  for await (const { seq, hash, rec } of tailLedger(config.auditPath))
+    recent.see(Buffer.from(JSON.stringify(rec)), { seq, hash })
+  return recent
 }
 
 function sealingOf({ config, metrics, log }: AuditOptions): SealingOptions {

@@ -202,6 +202,7 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     auditCheckpointEvery: 1000,
     auditSegmentBytes: 65_536,
     auditSegmentSeconds: 0,
+    auditVerifyBytesPerSecond: 1_048_576,
   }
   const transparencyLog = {
     enabled: true,
@@ -218,7 +219,7 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
   const dialer = createDialer({ ...('timeoutSeconds' in own && { clock }), log: silentLog })
   t.after(() => dialer.close())
   const open = async () => {
-    const shared = { clock, ids: systemIds(clock), log: silentLog, metrics, onRecord() {} }
+    const shared = { clock, ids: systemIds(clock), log: silentLog, metrics, since: null, onRecord() {} }
     const audit = await createAudit({ ...shared, env: {}, config: audited })
     const { ledgers, checkpoints } = audit
     const parts = { config: { transparencyLog }, ledgers, checkpoints, dialer, clock, log: silentLog }

@@ -9,6 +9,8 @@ export interface KeeperOptions {
   readonly everyMs: number
   /** The last record with a position in the ledger. */
   readonly placed: () => SavedTotals['ledger']
+  /** Resolves with the last durable record once waiting ones are committed. */
+  readonly flushed: () => Promise<SavedTotals['ledger']>
   readonly totalMicros: () => number
   readonly limits: LocalLimits
   readonly alerts: Alerts
@@ -35,6 +37,8 @@ export function keepTotals(options: KeeperOptions): Keeper {
     const totals = totalsOf(options)
     if (totals.ledger.seq === savedSeq) return
     try {
+      // Totals of records that a crash loses would be those of another ledger.
+      if ((await options.flushed()).seq < totals.ledger.seq) return
       await writeTotals(path, totals)
       savedSeq = totals.ledger.seq
     } catch (error) {

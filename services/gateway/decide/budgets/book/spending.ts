@@ -40,6 +40,11 @@ export class Spending {
     this.#state = parts.saved === null ? 'reading' : 'before'
   }
 
+  /** Last record that the saved totals include; null: every record is needed. */
+  get since(): SavedTotals['ledger'] | null {
+    return this.#parts.saved?.ledger ?? null
+  }
+
   /**
    * Whether the saved totals belong to another ledger or cover lost records, so that the ledger must be read again. Valid after the last
    * record.

@@ -120,7 +120,8 @@ class Gateway {
   /** Through the file, as the keeper does. */
   async save(): Promise<void> {
     const placed = () => ({ seq: this.records.length, hash: `h${this.records.length}` })
-    const options = { path, everyMs: 1e9, placed, totalMicros: () => this.total, clock, log: silentLog }
+    const flushed = async () => placed()
+    const options = { path, everyMs: 1e9, placed, flushed, totalMicros: () => this.total, clock, log: silentLog }
     const keeper = keepTotals({ ...options, limits: this.limits, alerts: this.alerts })
     await keeper.close()
     const read = await readTotals(path)
@@ -180,6 +181,7 @@ test('totals are saved at the interval while records arrive, and not otherwise',
     path,
     everyMs: 10_000,
     placed: () => ({ seq, hash: 'h' }),
+    flushed: async () => ({ seq, hash: 'h' }),
     totalMicros: () => seq,
     limits: new LocalLimits({ clock: time }),
     alerts: new Alerts({ now: () => time.now(), zone: 'UTC' }),
@@ -203,4 +205,15 @@ test('totals are saved at the interval while records arrive, and not otherwise',
   seq = 3
   await keeper.close()
   assert.equal(await written(), 3)
+})
+
+test('totals up to a record that is not durable are not saved', async () => {
+  rmSync(path, { force: true })
+  const head = { seq: 1, hash: 'h' }
+  const keeper = keepTotals({
+    ...{ path, everyMs: 10_000, placed: () => ({ ...head, seq: 2 }), flushed: async () => head, totalMicros: () => 5 },
+    ...{ limits: new LocalLimits({ clock }), alerts: new Alerts({ now: () => 0, zone: 'UTC' }), clock, log: silentLog },
+  })
+  await keeper.close()
+  assert.equal(await readTotals(path), null)
 })

@@ -1,0 +1,76 @@
+import { createHash, hash } from 'node:crypto'
+import { closeSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import path from 'node:path'
+import { systemClock, systemIds } from '@plat/core'
+import { MerkleTree, openLedger, segmentPath } from '@plat/ledger'
+import { type BenchCase, row } from '../harness/report.ts'
+import { median } from '../harness/stats.ts'
+
+const MIB = 1024 * 1024
+const SEGMENT_BYTES = 256 * MIB
+/** Numbers of sealed segments: none, 10 GiB, 100 GiB. Between first and last line they are holes. */
+const SIZES = [0, 40, 400] as const
+const RECORDS_EACH = 500_000
+const RUNS = 5
+
+/** Milliseconds until a ledger with sealed segments is open: a start does not read them. Their list is missing, so that it is rebuilt as well. */
+export const ledgerStart: BenchCase = {
+  name: 'ledger-start',
+  async run({ dir }) {
+    const rows = []
+    for (const count of SIZES) {
+      const file = path.join(dir, String(count), 'audit.jsonl')
+      mkdirSync(path.dirname(file))
+      let last: string | null = null
+      for (let index = 0; index < count; index++) last = writeSegment(file, index, last)
+      const times: number[] = []
+      for (let run = 0; run < RUNS; run++) {
+        const began = performance.now()
+        const ledger = await openLedger({ ...openingOf(file), since: 'active' })
+        times.push(performance.now() - began)
+        // The head must not be in a segment that is a hole.
+        await ledger.append({ kind: 'admin' })
+        await ledger.close()
+      }
+      const what = `a ledger with ${(count * SEGMENT_BYTES) / MIB / 1024} GiB of sealed segments is open`
+      rows.push(row({ what, value: median(times), unit: 'ms', target: ['≤', 1000], detail: `${RUNS} starts` }))
+    }
+    return rows
+  },
+}
+
+function openingOf(file: string) {
+  return { path: file, tenant: '', replica: 'bench', clock: systemClock, ids: systemIds(systemClock) }
+}
+
+/** Writes a segment of which only the first and last line exist. Returns the hash of the last. */
+function writeSegment(file: string, index: number, prev: string | null): string {
+  const first = index * RECORDS_EACH
+  const seq = first + RECORDS_EACH - 1
+  const common = '"at":"2026-01-01T00:00:00.000000Z"'
+  const genesis = `{${common},"kind":"config","ledgerId":"bench","replica":"r","tenant":""}`
+  const begin = lineOf(prev ?? '0'.repeat(64), first === 0 ? genesis : `{${common},"kind":"admin"}`, first)
+  const head = hash('sha256', String(index))
+  const tree = { size: seq, subtrees: subtreesOf(seq) }
+  const hex = JSON.stringify(tree.subtrees.map((one) => one.toString('hex')))
+  const rec = `{${common},"first":${first},"head":"${head}","kind":"segment","last":${seq - 1},"ledgerId":"bench","open":[],"root":"${new MerkleTree(tree).root()}","size":${seq},"subtrees":${hex}}`
+  const end = lineOf(head, rec, seq)
+  const fd = openSync(segmentPath(file, first), 'w')
+  writeSync(fd, `${begin.text}\n`)
+  ftruncateSync(fd, SEGMENT_BYTES)
+  writeSync(fd, `\n${end.text}\n`, SEGMENT_BYTES - Buffer.byteLength(end.text) - 2)
+  closeSync(fd)
+  return end.digest
+}
+
+function lineOf(prev: string, rec: string, seq: number) {
+  const body = `"prev":"${prev}","rec":${rec},"seq":${seq},"v":1}`
+  const digest = createHash('sha256').update(`plat-ledger-v1\n${body}`).digest('hex')
+  return { text: `{"hash":"${digest}",${body}`, digest }
+}
+
+/** Any roots: a tree of this size has as many as its number has bits. */
+function subtreesOf(size: number): Buffer[] {
+  const bits = size.toString(2).replaceAll('0', '').length
+  return Array.from({ length: bits }, (_, at) => hash('sha256', `${size} ${at}`, 'buffer'))
+}

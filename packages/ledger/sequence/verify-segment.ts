@@ -1,0 +1,40 @@
+import { Chain, followChain } from '../chain.ts'
+import type { RawLine } from '../format.ts'
+import type { ReadAt } from '../lines.ts'
+import { leafHash, MerkleTree } from '../proof/tree.ts'
+import type { LedgerSegment } from './segment-list.ts'
+import { readSegmentLine, treeAfter } from './segment-record.ts'
+
+/**
+ * Verifies one sealed segment against the `segment` record of the one before it: the chain, and the tree that its own record states. `before` is null
+ * for the first segment. Returns null when it is valid, else what is wrong and where.
+ */
+export async function verifySegment(
+  source: ReadAt,
+  segment: LedgerSegment,
+  before: LedgerSegment | null,
+): Promise<string | null> {
+  const line = Buffer.from(before?.record ?? '')
+  const previous = readSegmentLine(line)
+  const stated = readSegmentLine(Buffer.from(segment.record))
+  if (stated === null) return 'it has no segment record'
+  if ((previous?.place.seq ?? -1) + 1 !== segment.first)
+    return `the segment before record ${segment.first} is not listed`
+  const chain = new Chain(previous?.place ?? null)
+  const tree = new MerkleTree(previous === null ? undefined : treeAfter(previous, line))
+  const root = new MerkleTree(stated.tree).root()
+  const onRecord = (buffer: Buffer, start: number, { seq, length }: RawLine) => {
+    if (seq === segment.last && tree.root() !== root) {
+      return { kind: 'broken', what: 'the root in the segment record is not that of the records' } as const
+    }
+    if (seq > segment.last) return { kind: 'broken', what: 'it follows the segment record' } as const
+    tree.add(leafHash(buffer.subarray(start, start + length)))
+    return null
+  }
+  const { damage, tail, head } = await followChain({ source, chain, onRecord })
+  if (damage !== null) return `line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}`
+  if (head?.seq !== stated.place.seq || head.hash !== stated.place.hash || tail.length > 0) {
+    return `it does not end with its segment record ${stated.place.seq}`
+  }
+  return null
+}

@@ -1,0 +1,34 @@
+import { Worker } from 'node:worker_threads'
+
+/** Result of verifying one sealed segment. */
+export interface SegmentResult {
+  readonly path: string
+  readonly first: number
+  readonly last: number
+  /** Problem and its place; null when the segment is valid. */
+  readonly problem: string | null
+}
+
+export interface VerifySegmentsOptions {
+  readonly bytesPerSecond: number
+  readonly onSegment: (result: SegmentResult) => void
+  /** Called when the verification could not go on. */
+  readonly onFault: (error: Error) => void
+}
+
+/** Heap of the thread in MiB: it holds one chunk of a segment at a time. */
+const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
+
+/** Verifies the sealed segments of a ledger that are here, one after the other, on a separate thread. Returns a function that stops it. */
+export function verifySegments(path: string, options: VerifySegmentsOptions): () => Promise<void> {
+  const thread = new Worker(new URL('./verify-thread.ts', import.meta.url), {
+    workerData: { path, bytesPerSecond: options.bytesPerSecond },
+    resourceLimits: THREAD_HEAP,
+    env: {},
+    execArgv: [],
+  })
+  thread.on('message', options.onSegment)
+  thread.once('error', options.onFault)
+  thread.unref()
+  return async () => void (await thread.terminate())
+}

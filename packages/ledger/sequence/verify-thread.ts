@@ -1,0 +1,34 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { reasonOf, systemClock } from '@plat/core'
+import type { ReadAt } from '../lines.ts'
+import { LedgerSequence } from './sequence.ts'
+import { verifySegment } from './verify-segment.ts'
+
+/** Thread of `verifySegments`: posts the result of each segment, then ends. */
+const { path, bytesPerSecond } = workerData
+await using sequence = await LedgerSequence.open(String(path))
+const started = systemClock.monotonic()
+const pause = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+let bytes = 0
+const { segments } = sequence
+for (const part of sequence.parts) {
+  const { segment } = part
+  if (segment === null || segment.file === null) continue
+  const before = segments[segments.indexOf(segment) - 1] ?? null
+  const problem = await verifySegment(slowed(sequence.sourceOf(part)), segment, before).catch(reasonOf)
+  parentPort?.postMessage({ path: part.path, first: segment.first, last: segment.last, problem })
+}
+
+/** Limits the rate over all segments. */
+function slowed(source: ReadAt): ReadAt {
+  return {
+    async read(target, position) {
+      const count = await source.read(target, position)
+      bytes += count
+      const early = started + (bytes / Number(bytesPerSecond)) * 1000 - systemClock.monotonic()
+      // The thread has nothing else to do.
+      if (early > 0) Atomics.wait(pause, 0, 0, early)
+      return count
+    },
+  }
+}

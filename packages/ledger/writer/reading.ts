@@ -1,0 +1,99 @@
+import type { AppendHandle } from '@plat/state'
+import { Chain, type Damage, type Followed, followChain } from '../chain.ts'
+import { type Head, type RawLine, readRawLine } from '../format.ts'
+import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
+import { ArchivedError, type LedgerPart, type LedgerSequence } from '../sequence/sequence.ts'
+import type { FileStart } from './sealing/sealer.ts'
+
+/** A ledger is damaged inside: it must not be extended. */
+export class LedgerDamagedError extends Error {
+  readonly damage: Damage
+
+  constructor(path: string, damage: Damage, isSealed = false) {
+    const cure = isSealed
+      ? 'This is a sealed segment: restore it from a copy or an archive'
+      : `Look with: plat audit verify ${path}; then keep the good part with: plat audit repair ${path}`
+    super(
+      `${path} is damaged at line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}. ${cure}`,
+    )
+    this.damage = damage
+  }
+}
+
+/** Where reading begins. */
+export interface Reading {
+  /** The chain before the first record to read. */
+  readonly chain: Chain
+  /** Position of that record in the sequence. */
+  readonly position: number
+}
+
+/** Returns where reading begins: at record `since`, or at the active file when that is before it or the ledger does not hold it. */
+export async function planReading(sequence: LedgerSequence, since: Head | 'active' | undefined): Promise<Reading> {
+  if (since === undefined) return { chain: new Chain(null), position: 0 }
+  const active = { chain: new Chain(headBefore(sequence)), position: sequence.parts.at(-1)?.offset ?? 0 }
+  if (since === 'active' || since.seq >= active.chain.next) return active
+  const found = await lineIfHere(sequence, since.seq)
+  const line = found === null ? null : readRawLine(found.line, 0, found.line.length)
+  if (found === null || line === null || typeof line === 'string' || line.hash !== since.hash) return active
+  return {
+    chain: new Chain(line.seq === 0 ? null : { seq: line.seq - 1, hash: line.prev }),
+    position: found.position,
+  }
+}
+
+/** Returns the last record of the sealed segments. */
+function headBefore(sequence: LedgerSequence): Head | null {
+  return readSegmentLine(Buffer.from(sequence.segments.at(-1)?.record ?? ''))?.place ?? null
+}
+
+async function lineIfHere(sequence: LedgerSequence, seq: number) {
+  try {
+    return await sequence.lineOf(seq)
+  } catch (error) {
+    if (error instanceof ArchivedError) return null
+    throw error
+  }
+}
+
+/** Verifies the chain of the sealed segments from where reading begins. Throws LedgerDamagedError. */
+export async function followSealed(
+  sequence: LedgerSequence,
+  { chain, position }: Reading,
+  onRecord: (buffer: Buffer, start: number, line: RawLine) => null,
+): Promise<void> {
+  for (const part of sequence.parts) {
+    if (part.segment === null || endOf(part) <= position) continue
+    const from = Math.max(0, position - part.offset)
+    const { damage } = await followChain({ source: sequence.sourceOf(part), chain, from, onRecord })
+    if (damage !== null) throw new LedgerDamagedError(part.path, damage, true)
+  }
+}
+
+function endOf({ offset, segment }: LedgerPart): number {
+  return offset + (segment?.bytes ?? 0)
+}
+
+/** Returns what the last sealed segment states: where the active file begins, and the calls that were open there. */
+export function endOfSealed(sequence: LedgerSequence): {
+  readonly ledgerId: string | null
+  readonly start: FileStart
+  readonly open: readonly number[]
+} {
+  const line = Buffer.from(sequence.segments.at(-1)?.record ?? '')
+  const record = readSegmentLine(line)
+  if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } }, open: [] }
+  const { ledgerId, open, place } = record
+  return { ledgerId, open, start: { first: place.seq + 1, tree: treeAfter(record, line) } }
+}
+
+/** Returns what `sealFile` needs when the active file ends with a `segment` record, else null. */
+export function endOfSegment(handle: AppendHandle, { head, headOffset, lines }: Followed) {
+  if (head === null || lines === 0) return null
+  const bytes = handle.size()
+  const line = Buffer.alloc(bytes - headOffset - 1)
+  if (handle.read(line, headOffset) !== line.length) throw new Error('the ledger shrank while it was read')
+  const record = readSegmentLine(line)
+  if (record === null) return null
+  return { bytes, head, next: { first: head.seq + 1, tree: treeAfter(record, line) } }
+}
