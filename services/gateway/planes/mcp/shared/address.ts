@@ -122,7 +122,8 @@ function routed(arrived: Arrived, bytes: Uint8Array): Parsed | Denial | Promise<
   const at: Routed = { server, prefix, shownName: place.text, session }
   const { name } = place
   if (name === null) return readPosted(openedFor(arrived, at), bytes, message)
-  if (message.method !== 'tools/call' || !arrived.from.naming.isShortened(place.text))
+  const isKnown = arrived.from.servers.withPrefix(arrived.arrival.snapshot, arrived.identity, place.prefix) !== null
+  if (!isKnown || message.method !== 'tools/call' || !arrived.from.naming.isShortened(place.text))
     return renamed(arrived, { ...at, bytes, message, place, name })
   const { arrival, identity } = arrived
   const revision = isDenial(version) ? '' : version.revision

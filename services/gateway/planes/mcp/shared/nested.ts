@@ -13,6 +13,7 @@ import {
   type WireRequest,
 } from '../../../call/index.ts'
 import type { NestedCall, Plane, RunNested, Sink } from '../../../pipeline/index.ts'
+import { member } from '../../wire/json.ts'
 import type { SharedRequest } from '../message.ts'
 import { type Opened, parseMessage, readPosted, readStream, type ServerPlane } from '../read.ts'
 import type { Sealed } from '../seal/seal.ts'
@@ -157,7 +158,9 @@ class NestedPlane implements Plane {
   }
 
   endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {
-    return parsed !== null && this.#plane.endsWork?.(arrival, parsed) === true
+    if (parsed !== null) return this.#plane.endsWork?.(arrival, parsed) === true
+    const { method, message } = this.#request
+    return method === 'DELETE' || member(message, 'method') === 'notifications/cancelled'
   }
 
   keepAlive(): null {

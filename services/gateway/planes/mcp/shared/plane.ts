@@ -142,14 +142,14 @@ class SharedPlane implements Plane {
     if (opened === null || isDenial(opened)) return opened ?? deny('internal', 'the client has no session')
     this.#plane.useSession(call.wire, opened.session, opened.revision)
     const reply = await this.#plane.forward(call, head)
-    if (opened.session === null || isDenial(reply) || reply.kind !== 'frames' || reply.head.status !== NOT_FOUND)
-      return reply
+    if (opened.session === null || !isLost(reply)) return reply
     await this.#requests.forget(client, call.server, opened)
     const again = await this.#requests.session(client, call.server)
     if (again === null || isDenial(again)) return again ?? reply
     this.#plane.useSession(call.wire, again.session, again.revision)
     const second = await this.#plane.forward(call, head)
-    return isDenial(second) ? second : { ...second, attempts: [...reply.attempts, ...second.attempts] }
+    const before = isDenial(reply) ? [] : reply.attempts
+    return isDenial(second) ? second : { ...second, attempts: [...before, ...second.attempts] }
   }
 
   /** Responds to a request that no server receives as it is. */
@@ -243,6 +243,11 @@ class SharedPlane implements Plane {
       this.#requests.page(client, { server, ...page }, this.#options.listWaitMs),
     )
   }
+}
+
+/** Returns true if the server does not know its session any more, or the name leads to another server now. Neither has processed the request. */
+function isLost(reply: Reply | Denial): boolean {
+  return isDenial(reply) ? reply.code === 'unknown_session' : reply.head.status === NOT_FOUND
 }
 
 function clientOf(call: Call<'identity'>, { shared, revision }: McpRequest): Client {

@@ -113,11 +113,12 @@ export class ServerRequests {
       },
       { ms: Math.max(0, until - this.#clock.monotonic()), maxBytes: MAX_PAGE_BYTES },
     )
-    if (isDenial(response)) return response.code === 'unknown_method' ? null : response
-    if (response.status === NOT_FOUND && opened !== null && opened.session !== null) {
+    const isLost = isDenial(response) ? response.code === 'unknown_session' : response.status === NOT_FOUND
+    if (isLost && opened !== null && opened.session !== null) {
       await this.forget(client, server, opened)
       return 'lost'
     }
+    if (isDenial(response)) return response.code === 'unknown_method' ? null : response
     return response.message ?? deny('upstream_error', `${server} responded with HTTP status ${response.status}`)
   }
 
