@@ -92,6 +92,8 @@ test('plat session shows what a session did in 80 columns, by its name or its wh
     out,
     /^TIME +EVENT +TARGET +GROUNDS\n\d\d:\d\d:\d\d +denied policy_denied +notes\/read +default\/p#a-rule/,
   )
+  assert.doesNotMatch(out, /^\d\d:\d\d:\d\d +intent/m, 'a call that has ended has one line')
+  assert.match((await timeline(SESSION, 'wide')).out, /^\d\d:\d\d:\d\d +intent/m)
   assert.equal((await timeline(SESSION)).out, out)
   const wide = (await timeline(SESSION, 'wide')).out
   assert.match(wide, /default\/p#a-rule-with-a-name-that-is-long/)

@@ -46,7 +46,7 @@ function age(ms: number): string {
 }
 
 /**
- * `plat session`: the records of one session, in order.
+ * `plat session`: the records of one session, in order. The table has one line for each call that has ended.
  * @throws CommandError if the ledger has none
  */
 export async function sessionTimeline(
@@ -56,8 +56,13 @@ export async function sessionTimeline(
   const { env } = await findGateway(dir)
   const records = await adminList(env, `/v1/sessions/${encodeURIComponent(id)}/timeline`, isLedgerRecord)
   if (records.length === 0) throw new CommandError(`the ledger has no session ${plain(id)}; see plat sessions`)
-  printWideList(output, format, records, timelineColumns)
+  printWideList(output, format, format === 'table' ? withoutClosedIntents(records) : records, timelineColumns)
   return 0
+}
+
+function withoutClosedIntents(records: readonly LedgerRecord[]): readonly LedgerRecord[] {
+  const ended = new Set(records.filter(({ rec }) => rec.kind === 'outcome').map(({ rec }) => rec.call))
+  return records.filter(({ rec }) => rec.kind !== 'intent' || !ended.has(rec.call))
 }
 
 const orDash = (text: string) => text || '-'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printList, printObject } from './output.ts'
+import { printList, printObject, printWideList } from './output.ts'
 
 test('no line of a table ends with blanks, so that a long cell does not make every line wrap', () => {
   const lines: string[] = []
@@ -8,4 +8,21 @@ test('no line of a table ends with blanks, so that a long cell does not make eve
   printObject(output, 'table', { token: 'x'.repeat(300), jti: '1' })
   printList(output, 'table', [{ name: 'a' }, { name: 'longer' }], { name: (one) => one.name, last: (one) => one.name })
   assert.deepEqual(lines, [`token  ${'x'.repeat(300)}`, 'jti    1', 'NAME    LAST', 'a       a', 'longer  longer'])
+})
+
+test('a table of long cells fits into 80 columns, and its longest cells are cut to the same length', () => {
+  const lines: string[] = []
+  const output = { out: (text: string) => lines.push(...text.split('\n')), err: () => assert.fail('it is no mistake') }
+  const item = { id: '12:00:00', event: 'completed', target: 'everything/'.repeat(5), grounds: 'x'.repeat(1_000_000) }
+  const columns = {
+    id: (one: typeof item) => one.id,
+    event: (one: typeof item) => one.event,
+    target: (one: typeof item) => one.target,
+    grounds: (one: typeof item) => one.grounds,
+  }
+  printWideList(output, 'table', [item], { columns, further: {} })
+  assert.deepEqual(lines, [
+    `ID        EVENT      ${'TARGET'.padEnd(29)}  GROUNDS`,
+    `12:00:00  completed  ${'everything/'.repeat(5).slice(0, 28)}…  ${'x'.repeat(27)}…`,
+  ])
 })

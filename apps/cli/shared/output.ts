@@ -104,19 +104,17 @@ export function printWideList<T extends object>(
   else printList(output, format, items, columns)
 }
 
-/** The columns with cells cut so that a line has at most 80 characters. */
+/** The columns with cells cut so that a line has at most 80 characters: the longest cells of columns but the first, so that all stay readable. */
 function fitted<T>(items: readonly T[], columns: Columns<T>): Columns<T> {
   const entries = Object.entries(columns)
-  const widths = entries.map(([name, cell]) => Math.max(name.length, ...items.map((item) => cell(item).length)))
-  const total = () => widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1))
-  while (total() > TABLE_WIDTH) {
-    const widest = widths.reduce(
-      (best, width, at) => (at > 0 && width > (widths[best] ?? 0) ? at : best),
-      widths.length - 1,
-    )
-    const width = widths[widest] ?? 0
-    if (widest === 0 || width <= CELL_MIN) break
-    widths[widest] = Math.max(CELL_MIN, width - (total() - TABLE_WIDTH))
+  const widths = entries.map(([name, cell], at) => {
+    const width = Math.max(name.length, ...items.map((item) => cell(item).length))
+    return at === 0 ? width : Math.min(width, TABLE_WIDTH)
+  })
+  while (widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) > TABLE_WIDTH) {
+    const longest = Math.max(...widths.slice(1))
+    if (longest <= CELL_MIN) break
+    widths[widths.lastIndexOf(longest)] = longest - 1
   }
   return Object.fromEntries(
     entries.map(([name, cell], at) => [name, (item: T) => cut(cell(item), widths[at] ?? CELL_MIN)]),
