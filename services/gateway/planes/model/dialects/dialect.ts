@@ -92,7 +92,7 @@ export interface Dialect {
   report(frame: Frame, before: Report | null): Report | null
   /** Returns true for a frame that was sent only because the gateway requested it. */
   hides(frame: Frame, request: ModelRequest): boolean
-  /** Members of an answer that hold what was generated, or quote it. */
+  /** Members of a response that hold or quote generated content. */
   readonly generated: readonly string[]
   /** Header in which clients look for the id of a request. */
   readonly idHeader: 'x-request-id' | 'request-id'

@@ -137,7 +137,7 @@ class ContentReview implements RunningReview {
   }
 }
 
-/** A stream of named events; an answer that is none, such as an error, is looked at as a whole. */
+/** A stream of named events. A response that is none, such as an error, is redacted as a whole. */
 class EventReview implements RunningReview {
   readonly #whole: ResponseReview
   readonly #dialect: Dialect

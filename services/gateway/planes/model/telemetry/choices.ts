@@ -13,7 +13,7 @@ interface OpenCall {
   args: string
 }
 
-/** One choice of an answer, while it comes. */
+/** One choice of a response, collected while it streams. */
 class Choice {
   text = ''
   reasoning = ''
@@ -54,7 +54,7 @@ export class Choices {
     return [...this.#byIndex.values()].map((choice) => choice.messageOf(this.#nested))
   }
 
-  /** An answer, or an event of one. */
+  /** Adds a whole response, or an event of a streamed one. */
   take(value: JsonObject): void {
     if (Array.isArray(value.choices)) for (const choice of value.choices) this.#choice(choice)
     else if (Array.isArray(value.candidates)) for (const candidate of value.candidates) this.#candidate(candidate)

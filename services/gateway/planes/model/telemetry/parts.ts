@@ -41,12 +41,12 @@ function partOf(part: JsonObject): JsonObject {
   if (typeof part.refusal === 'string') return textPart(part.refusal)
   if (typeof part.thinking === 'string') return reasoningPart(part.thinking)
   if (type === 'tool_use') return callPart(part.id, part.name, part.input)
-  if (type === 'tool_result') return resultPart(part.tool_use_id, saidIn(part.content))
+  if (type === 'tool_result') return resultPart(part.tool_use_id, resultContent(part.content))
   return { type: typeof type === 'string' ? type : 'unknown' }
 }
 
 /** The answer of a tool: its text, or its parts. */
-function saidIn(content: unknown): unknown {
+function resultContent(content: unknown): unknown {
   return typeof content === 'string' ? content : partsOf(content)
 }
 
@@ -63,7 +63,7 @@ export function callsIn(message: unknown, nested: NestedJson): readonly JsonObje
 export function itemParts(item: JsonObject, nested: NestedJson): readonly JsonObject[] {
   const { type } = item
   if (type === 'function_call') return [jsonCallPart(item.call_id, item.name, item.arguments, nested)]
-  if (type === 'function_call_output') return [resultPart(item.call_id, saidIn(item.output))]
+  if (type === 'function_call_output') return [resultPart(item.call_id, resultContent(item.output))]
   if (type === 'reasoning') return partsOf(item.summary)
   return type === undefined || type === 'message' ? partsOf(item.content) : [{ type }]
 }

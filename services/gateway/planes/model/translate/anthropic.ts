@@ -5,7 +5,7 @@ import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
-import { callSaid, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
+import { type FinishReason, finishOf, type ResponsePart, toolCallPart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -94,29 +94,30 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
   refusal: 'content_filter',
 }
 
-/** A whole answer of `messages`. Throws `InvalidResponseError`. */
+/** A whole response of `messages`. Throws `InvalidResponseError`. */
 export function anthropicAnswer(value: JsonObject): readonly ResponsePart[] {
   const { content, stop_reason: reason, usage } = value
-  if (!Array.isArray(content)) throw new InvalidResponseError('an answer of Anthropic without content')
-  return [...content.flatMap(blockSaid), finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(usageOf(usage))]
+  if (!Array.isArray(content)) throw new InvalidResponseError('a response of Anthropic without content')
+  return [...content.flatMap(blockParts), finishOf(ENDS, reason, 'Anthropic'), ...usageParts(usageOf(usage))]
 }
 
-function blockSaid(block: unknown): readonly ResponsePart[] {
-  const started = startSaid(block)
+function blockParts(block: unknown): readonly ResponsePart[] {
+  const started = startParts(block)
   const input = member(block, 'input')
   return member(block, 'type') === 'tool_use'
     ? [...started, { kind: 'arguments', text: JSON.stringify(input ?? {}) }]
     : started
 }
 
-function startSaid(block: unknown): readonly ResponsePart[] {
+function startParts(block: unknown): readonly ResponsePart[] {
   const { text, thinking } = { text: member(block, 'text'), thinking: member(block, 'thinking') }
-  if (member(block, 'type') === 'tool_use') return [callSaid(member(block, 'id'), member(block, 'name'), 'Anthropic')]
+  if (member(block, 'type') === 'tool_use')
+    return [toolCallPart(member(block, 'id'), member(block, 'name'), 'Anthropic')]
   if (typeof text === 'string' && text !== '') return [{ kind: 'text', text }]
   return typeof thinking === 'string' && thinking !== '' ? [{ kind: 'reasoning', text: thinking }] : []
 }
 
-/** Reads the events of a streamed answer. */
+/** Reads the events of a streamed response. */
 export class AnthropicReader {
   #usage: Usage | undefined
   /** Blocks of tools that run at Anthropic have arguments as well, which are not translated. */
@@ -130,7 +131,7 @@ export class AnthropicReader {
         return []
       case 'content_block_start':
         this.#isOwnTool = member(value.content_block, 'type') === 'tool_use'
-        return startSaid(value.content_block)
+        return startParts(value.content_block)
       case 'content_block_delta':
         return this.#delta(value.delta)
       case 'message_delta':
@@ -145,18 +146,18 @@ export class AnthropicReader {
   #delta(delta: unknown): readonly ResponsePart[] {
     const input = member(delta, 'partial_json')
     if (typeof input === 'string') return this.#isOwnTool && input !== '' ? [{ kind: 'arguments', text: input }] : []
-    return startSaid(delta)
+    return startParts(delta)
   }
 
   /** The counts of the beginning stand for those that the end leaves out. */
   #last(value: JsonObject): readonly ResponsePart[] {
     this.#usage = usageOf(value.usage, this.#usage) ?? this.#usage
     const reason = member(value.delta, 'stop_reason')
-    return isSet(reason) ? [finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(this.#usage ?? null)] : []
+    return isSet(reason) ? [finishOf(ENDS, reason, 'Anthropic'), ...usageParts(this.#usage ?? null)] : []
   }
 }
 
-function usageSaid(usage: Usage | null): readonly ResponsePart[] {
+function usageParts(usage: Usage | null): readonly ResponsePart[] {
   return usage === null ? [] : [{ kind: 'usage', usage }]
 }
 

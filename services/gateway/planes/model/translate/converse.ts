@@ -3,7 +3,7 @@ import type { Usage } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
-import { callSaid, countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
+import { countOf, type FinishReason, finishOf, type ResponsePart, toolCallPart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -125,18 +125,18 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
   content_filtered: 'content_filter',
 }
 
-/** A whole answer of Converse. Throws `InvalidResponseError`. */
+/** A whole response of Converse. Throws `InvalidResponseError`. */
 export function converseAnswer(value: JsonObject): readonly ResponsePart[] {
   const content = member(member(member(value, 'output'), 'message'), 'content')
-  if (!Array.isArray(content)) throw new InvalidResponseError('an answer of Converse without content')
-  return [...content.flatMap(blockSaid), finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
+  if (!Array.isArray(content)) throw new InvalidResponseError('a response of Converse without content')
+  return [...content.flatMap(blockParts), finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
 }
 
-function blockSaid(block: unknown): readonly ResponsePart[] {
+function blockParts(block: unknown): readonly ResponsePart[] {
   const text = member(block, 'text')
   if (typeof text === 'string') return [{ kind: 'text', text }]
   const cited = member(member(block, 'citationsContent'), 'content')
-  if (Array.isArray(cited)) return cited.flatMap(blockSaid)
+  if (Array.isArray(cited)) return cited.flatMap(blockParts)
   const reasoning = member(member(member(block, 'reasoningContent'), 'reasoningText'), 'text')
   if (typeof reasoning === 'string') return [{ kind: 'reasoning', text: reasoning }]
   const use = member(block, 'toolUse')
@@ -149,7 +149,7 @@ function isOwnTool(use: unknown): use is JsonObject {
 }
 
 function callOf({ toolUseId, name }: JsonObject): ResponsePart {
-  return callSaid(toolUseId, name, 'Converse')
+  return toolCallPart(toolUseId, name, 'Converse')
 }
 
 /** Reads the events of ConverseStream. */

@@ -111,7 +111,7 @@ export function vectorsIn(json: Uint8Array): JsonObject {
 
 function listIn(value: JsonObject, name: string): readonly unknown[] {
   const list = value[name]
-  if (!Array.isArray(list)) throw new InvalidResponseError(`an answer without ${name}`)
+  if (!Array.isArray(list)) throw new InvalidResponseError(`a response without ${name}`)
   return list
 }
 

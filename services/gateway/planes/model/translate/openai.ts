@@ -13,7 +13,7 @@ import {
   type Turn,
   UntranslatableError,
 } from './prompt.ts'
-import { callSaid, countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
+import { countOf, type FinishReason, finishOf, type ResponsePart, toolCallPart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -146,7 +146,7 @@ export function chatAnswer({ choices, usage }: JsonObject): readonly ResponsePar
   if (!isObject(message)) throw new InvalidResponseError('a completion without a message')
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls : []
   return [
-    ...saidIn(message),
+    ...contentParts(message),
     ...calls.flatMap((call: unknown) => [startOf(call), argumentsOf(call)]),
     finishOf(ENDS, member(choice, 'finish_reason'), 'the provider'),
     ...usageOf(usage),
@@ -166,7 +166,7 @@ export class ChatReader {
     const reason = member(choice, 'finish_reason')
     const calls = member(delta, 'tool_calls')
     return [
-      ...(isObject(delta) ? saidIn(delta) : []),
+      ...(isObject(delta) ? contentParts(delta) : []),
       ...(Array.isArray(calls) ? calls.flatMap((call: unknown) => this.#call(call)) : []),
       ...(isSet(reason) ? [finishOf(ENDS, reason, 'the provider')] : []),
       ...usageOf(usage),
@@ -183,7 +183,7 @@ export class ChatReader {
   }
 }
 
-function saidIn({ content, refusal, reasoning_content: reasoning }: JsonObject): readonly ResponsePart[] {
+function contentParts({ content, refusal, reasoning_content: reasoning }: JsonObject): readonly ResponsePart[] {
   const thought: readonly ResponsePart[] =
     typeof reasoning === 'string' && reasoning !== '' ? [{ kind: 'reasoning', text: reasoning }] : []
   const texts = [content, refusal].flatMap((text): readonly ResponsePart[] =>
@@ -193,7 +193,7 @@ function saidIn({ content, refusal, reasoning_content: reasoning }: JsonObject):
 }
 
 function startOf(call: unknown): ResponsePart {
-  const part = callSaid(member(call, 'id'), member(member(call, 'function'), 'name'), 'the provider')
+  const part = toolCallPart(member(call, 'id'), member(member(call, 'function'), 'name'), 'the provider')
   const signature = member(member(member(call, 'extra_content'), 'google'), 'thought_signature')
   return part.kind === 'call' && typeof signature === 'string' ? { ...part, signature } : part
 }

@@ -10,7 +10,7 @@ export interface Prompt {
   readonly tools: readonly Tool[]
   /** `name`: this tool and no other. */
   readonly choice: 'auto' | 'none' | 'required' | { readonly name: string }
-  /** False: at most one call of a tool in an answer. */
+  /** False: at most one tool call in a response. */
   readonly parallel: boolean
   /** Null: the caller set no limit. */
   readonly maxTokens: number | null

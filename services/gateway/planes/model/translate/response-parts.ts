@@ -30,21 +30,21 @@ export function countOf(value: unknown): number {
   return value
 }
 
-/** The end of an answer, by the provider's words for its ends. Throws `InvalidResponseError` where it is none of them: half an answer is not a whole one. */
+/** Returns the end of a response, from the provider's name for it. Throws `InvalidResponseError` for other names: the response may be incomplete. */
 export function finishOf(
   ends: Readonly<Record<string, FinishReason>>,
   reason: unknown,
-  whom: string,
+  provider: string,
 ): Extract<ResponsePart, { kind: 'finish' }> {
   const known = typeof reason === 'string' && Object.hasOwn(ends, reason) ? ends[reason] : undefined
-  if (known === undefined) throw new InvalidResponseError(`an answer of ${whom} that ended for a reason that is no end`)
+  if (known === undefined) throw new InvalidResponseError(`a response of ${provider} with an unknown stop reason`)
   return { kind: 'finish', reason: known }
 }
 
 /** Returns a tool call of a response. Throws `InvalidResponseError` if a client could not respond to it. */
-export function callSaid(id: unknown, name: unknown, whom: string): ResponsePart {
+export function toolCallPart(id: unknown, name: unknown, provider: string): ResponsePart {
   if (typeof id !== 'string' || typeof name !== 'string')
-    throw new InvalidResponseError(`an answer of ${whom} with a call of a tool that has no id or no name`)
+    throw new InvalidResponseError(`a response of ${provider} with a tool call without id or name`)
   return { kind: 'call', id, name, signature: null }
 }
 
@@ -71,13 +71,13 @@ export function summaryOf(parts: readonly ResponsePart[]) {
     const last = groups.at(-1)
     if (part.kind === 'finish') finish = part.reason
     else if (part.kind === 'usage') usage = part.usage
-    else if (groups.length > MAX_PIECES) throw new InvalidResponseError('an answer of too many parts')
+    else if (groups.length > MAX_PIECES) throw new InvalidResponseError('a response with too many parts')
     else if (part.kind === 'arguments') last?.pieces.push(part.text)
     else if (part.kind === 'call') groups.push({ first: part, pieces: [] })
     else if (last?.first.kind === part.kind) last.pieces.push(part.text)
     else groups.push({ first: part, pieces: [part.text] })
   }
-  if (finish === null) throw new InvalidResponseError('an answer without an end')
+  if (finish === null) throw new InvalidResponseError('a response without an end')
   const content = groups.map(({ first, pieces }): ContentPiece => {
     const text = pieces.join('')
     return first.kind === 'call' ? { ...first, json: text || '{}' } : { kind: first.kind, text }

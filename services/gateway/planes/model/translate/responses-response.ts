@@ -154,7 +154,7 @@ export class ResponseStream implements PartWriter {
   #more(delta: string): string {
     if (this.#open === null) return ''
     this.#chars += delta.length
-    if (this.#chars > MAX_CHARS) throw new InvalidResponseError('an answer that is too long')
+    if (this.#chars > MAX_CHARS) throw new InvalidResponseError('a response that is too long')
     this.#open.pieces.push(delta)
     return this.#event(`${NAMES[this.#open.piece.kind].text}.delta`, { ...this.#place(), delta })
   }

@@ -21,10 +21,10 @@ const DONE = Buffer.from('[DONE]')
 
 const NOTHING = new Uint8Array(0)
 
-/** Reads a part of an answer: the value, and the name of its event where the framing has one. Throws `InvalidResponseError`. */
+/** Reads a part of a response: the value, and the name of its event where the framing has one. Throws `InvalidResponseError`. */
 export type ReadPart = (value: JsonObject, name: string) => readonly ResponsePart[]
 
-/** The JSON object of an answer or of a part of one. Numbers keep their literals. Throws `InvalidResponseError`. */
+/** The JSON object of a response or of a part of one. Numbers keep their literals. Throws `InvalidResponseError`. */
 export function objectOf(json: Uint8Array): JsonObject {
   let value: unknown
   try {

@@ -69,7 +69,7 @@ export class Translated {
     return streamType === SSE_TYPE ? isStreamType(headers) : header(headers, 'content-type') === streamType
   }
 
-  /** A whole answer. Throws `InvalidResponseError`. `created`: seconds since the epoch. */
+  /** A whole response. Throws `InvalidResponseError`. `created`: seconds since the epoch. */
   answer(json: Uint8Array, created: number): Uint8Array {
     return this.#translator.answer(json, { ...this.#facts, created }, this.#request)
   }

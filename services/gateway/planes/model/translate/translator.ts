@@ -29,9 +29,9 @@ export interface TranslatableRequest {
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
   request(request: TranslatableRequest): Uint8Array | Denial
-  /** A whole answer in the caller's dialect. Throws `InvalidResponseError`. */
+  /** A whole response in the caller's dialect. Throws `InvalidResponseError`. */
   answer(json: Uint8Array, facts: ResponseFacts, request: JsonObject): Uint8Array
-  /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
+  /** The translator of one streamed response; null: the stream is in the caller's dialect as it comes. */
   stream(facts: ResponseFacts): StreamTranslator | null
   /** Media type of the provider's streams. */
   readonly streamType: string
