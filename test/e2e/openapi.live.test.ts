@@ -137,6 +137,7 @@ function put(kind: string, name: string, spec: object): Promise<void> {
   )
 }
 
+/** Connects to a server; an empty name is the address of all servers. */
 async function client(name: string): Promise<Client> {
   const response = await fetch(`${up.env.PLAT_IDENTITY_URL}/v1/token`, {
     method: 'POST',
@@ -150,7 +151,9 @@ async function client(name: string): Promise<Client> {
   const one = new Client({ name: 'test', version: '1' })
   const requestInit = { headers: { authorization: `Bearer ${token}` } }
   await one.connect(
-    new StreamableHTTPClientTransport(new URL(`${up.env.PLAT_GATEWAY_URL}/mcp/${name}`), { requestInit }),
+    new StreamableHTTPClientTransport(new URL(`${up.env.PLAT_GATEWAY_URL}/mcp${name === '' ? '' : `/${name}`}`), {
+      requestInit,
+    }),
   )
   return one
 }
@@ -238,6 +241,17 @@ test('what is wrong with arguments or an answer is a result that a model can rea
   assert.equal(await failed('away', {}), 'The API answered 302, a redirect. Redirects are not followed.')
   assert.equal(await failed('picture', {}), 'The API answered 200 with image/png (2 bytes), which is not passed on.')
   await pets.close()
+})
+
+test('tools of an API are called and governed at the address of all servers', async () => {
+  const all = await client('')
+  const names = (await all.listTools()).tools.map(({ name }) => name)
+  assert.ok(names.includes('pets__getPet') && names.includes('remote__getPet'), names.join())
+  const result = await all.callTool({ name: 'pets__getPet', arguments: { id: 5 } })
+  assert.equal(Object(result.structuredContent).name, 'Rex')
+  const thirteen = await all.callTool({ name: 'pets__getPet', arguments: { id: 13 } })
+  assert.equal(denialOf({ result: thirteen }).message, 'not this one')
+  await all.close()
 })
 
 test('a changed document is in force without a restart, and an unusable one refuses its server', async () => {

@@ -86,6 +86,17 @@ test('bodies are JSON, forms or text, and numbers keep their digits', () => {
   assert.deepEqual(sent('text', 'text/plain', 'é'), ['text/plain;charset=utf-8', 'é'])
 })
 
+test('values that are too long to be encoded are refused, with and without lists', () => {
+  const long = 'x'.repeat(10_000)
+  const many = Array.from({ length: 2000 }, () => 'x')
+  for (const q of [long, many, { a: long }, { a: many }, { [long]: 1 }])
+    for (const place of ['path', 'query', 'header', 'cookie'] as const)
+      assert.equal(urlOf({ in: place }, q), 'arguments/q: too long')
+  const form = toolWith([], { body: { form: 'form', mediaType: 'application/x-www-form-urlencoded' } })
+  assert.equal(requestOf(BASE, form, { body: { a: many } }), 'arguments/body: too long')
+  assert.equal(requestOf(BASE, form, { body: { a: 'x'.repeat(300_000) } }), 'arguments/body: too long')
+})
+
 test('a header with a line break or other characters is refused', () => {
   for (const q of ['a\r\nx: y', 'a\nb', 'é', '\0', 'x'.repeat(5000)]) {
     const request = requestOf(BASE, toolWith([{ in: 'header' }]), { q })

@@ -4,6 +4,9 @@ import { numberOf } from './check.ts'
 
 /** Longest path and query, and longest cookies, in characters. */
 const MAX_TARGET_CHARS = 8192
+/** Longest form, in characters, and parts of a list or an object outside of JSON. */
+const MAX_FORM_CHARS = 256 * 1024
+const MAX_PARTS = 1024
 /** Longest value of a header, in characters. */
 const MAX_HEADER_CHARS = 4096
 
@@ -44,6 +47,7 @@ function written(base: string, tool: ApiTool, values: Arguments): ApiRequest {
       if (parameter.in === 'path') throw new UnwritableError(`arguments/${argument}: is required`)
       continue
     }
+    checkSize(argument, value, MAX_TARGET_CHARS)
     if (parameter.in === 'path') path = path.replaceAll(`{${parameter.name}}`, () => segmentOf(parameter, value))
     else if (parameter.in === 'query') query.push(...pairsOf(parameter, value))
     else if (parameter.in === 'header') headers[parameter.name.toLowerCase()] = headerOf(parameter, value)
@@ -65,6 +69,25 @@ function urlBelow(base: string, target: string): URL {
   if (url === null || url.origin !== origin || `${url.pathname}${url.search}` !== `${prefix}${target}`)
     throw new UnwritableError('arguments: they do not make a valid URL')
   return url
+}
+
+/** Throws for a value that is too large to be encoded at once. */
+function checkSize(argument: string, value: unknown, maxChars: number): void {
+  const isPlain = typeof value !== 'object' || value === null || JSON.isRawJSON(value)
+  const parts: unknown[] = isPlain
+    ? [value]
+    : [...Object.values(value), ...(Array.isArray(value) ? [] : Object.keys(value))]
+  const count = parts.reduce((sum: number, part) => sum + (Array.isArray(part) ? part.length : 1), 0)
+  const texts = count > MAX_PARTS ? [] : parts.flat()
+  const chars = texts.reduce((sum: number, part) => sum + (typeof part === 'string' ? part.length : 1), 0)
+  if (count > MAX_PARTS || chars > maxChars) throw new UnwritableError(`arguments/${argument}: too long`)
+}
+
+/** A value as JSON. Throws if it is too long for a URL or a header. */
+function jsonOf(argument: string, value: unknown): string {
+  const text = JSON.stringify(value)
+  if (text.length > MAX_TARGET_CHARS) throw new UnwritableError(`arguments/${argument}: too long`)
+  return text
 }
 
 function textOf(argument: string, value: unknown): string {
@@ -92,7 +115,7 @@ function joined({ argument, explode }: ApiParameter, value: unknown, separator: 
 
 /** Returns one segment. Refuses values that a server which decodes them twice would read as another path. */
 function segmentOf(parameter: ApiParameter, value: unknown): string {
-  const text = parameter.style === 'json' ? encoded(JSON.stringify(value)) : joined(parameter, value, ',')
+  const text = parameter.style === 'json' ? encoded(jsonOf(parameter.argument, value)) : joined(parameter, value, ',')
   if (text === '' || hasDots(text)) {
     const why = text === '' ? 'must not be empty' : 'must not lead to another path'
     throw new UnwritableError(`arguments/${parameter.argument}: ${why}`)
@@ -126,7 +149,7 @@ const SEPARATORS: Partial<Record<ApiParameter['style'], string>> = { spaceDelimi
 function pairsOf(parameter: ApiParameter, value: unknown): readonly string[] {
   const { argument, style, explode } = parameter
   const name = parameter.in === 'cookie' ? parameter.name : encoded(parameter.name)
-  if (style === 'json') return [`${name}=${encoded(JSON.stringify(value))}`]
+  if (style === 'json') return [`${name}=${encoded(jsonOf(argument, value))}`]
   const pair = (key: string, member: unknown) => `${key}=${encoded(textOf(argument, member))}`
   if (Array.isArray(value) && explode) return value.map((element) => pair(name, element))
   if (isObject(value) && !JSON.isRawJSON(value) && (explode || style === 'deepObject'))
@@ -145,7 +168,7 @@ function headerOf(parameter: ApiParameter, value: unknown): string {
   const one = (part: unknown) => textOf(argument, part)
   const text =
     style === 'json'
-      ? JSON.stringify(value)
+      ? jsonOf(argument, value)
       : Array.isArray(value)
         ? value.map(one).join(',')
         : isObject(value) && !JSON.isRawJSON(value)
@@ -164,6 +187,7 @@ function bodyOf({ body }: ApiTool, values: Arguments, headers: Record<string, st
   if (body.form === 'json') return JSON.stringify(value)
   if (body.form === 'text') return textOf('body', value)
   if (!isObject(value)) throw new UnwritableError('arguments/body: must be an object')
+  checkSize('body', value, MAX_FORM_CHARS)
   const form = new URLSearchParams()
   for (const [name, member] of Object.entries(value))
     for (const one of Array.isArray(member) ? member : [member]) form.append(name, textOf(`body/${name}`, one))
