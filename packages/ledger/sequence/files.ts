@@ -14,6 +14,8 @@ export interface SourceFiles {
   names(folder: string): Promise<readonly string[]>
   /** Returns the text of a file, or null when it does not exist. */
   text(path: string): Promise<string | null>
+  /** Returns a value that changes with the content of a file, or null when it cannot be known. */
+  version(path: string): Promise<string | null>
   /** Returns a value that changes when another file is under the name, or null when there is none. */
   identity(path: string): Promise<string | null>
   /** Returns null when the file does not exist. */
@@ -24,6 +26,10 @@ export interface SourceFiles {
 export const asyncFiles: SourceFiles = {
   names: (folder) => orNull(readdir(folder)).then((names) => names ?? []),
   text: (path) => orNull(readFile(path, 'utf8')),
+  version: async (path) => {
+    const found = await orNull(stat(path))
+    return found === null ? null : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`
+  },
   identity: async (path) => {
     const found = await orNull(stat(path))
     return found === null ? null : `${found.dev}:${found.ino}`
@@ -47,6 +53,7 @@ export function sourceFilesOver(files: Files): SourceFiles {
       const bytes = files.readWhole(path)
       return bytes === null ? null : Buffer.from(bytes).toString()
     },
+    version: async () => null,
     identity: async (path) => (files.exists(path) ? path : null),
     open: async (path) => (files.exists(path) ? files.openRead(path) : null),
   }

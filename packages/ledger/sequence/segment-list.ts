@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path'
-import { isObject } from '@plat/core'
+import { isObject, LruCache } from '@plat/core'
 import { lineAt, seqOf, startOfLast } from '../find.ts'
 import type { SourceFile, SourceFiles } from './files.ts'
 import { readSegmentLine } from './segment-record.ts'
@@ -46,8 +46,10 @@ export function segmentPath(ledgerPath: string, first: number): string {
  * has not left. Only sizes and places are trusted here; the chain is verified where it is read. Throws SegmentListError.
  */
 export async function loadSegments(ledgerPath: string, files: SourceFiles): Promise<readonly LedgerSegment[]> {
-  const [text, names] = await Promise.all([files.text(segmentsPath(ledgerPath)), files.names(dirname(ledgerPath))])
-  const listed = text === null ? [] : readList(text, segmentsPath(ledgerPath))
+  const [listed, names] = await Promise.all([
+    listedIn(segmentsPath(ledgerPath), files),
+    files.names(dirname(ledgerPath)),
+  ])
   const byFirst = new Map(listed.map((segment) => [segment.first, segment]))
   const prefix = `${basename(ledgerPath)}.`
   for (const name of names) {
@@ -56,6 +58,23 @@ export async function loadSegments(ledgerPath: string, files: SourceFiles): Prom
     byFirst.set(Number(digits), await describeSegment(join(dirname(ledgerPath), name), Number(digits), files))
   }
   return [...byFirst.values()].sort((a, b) => a.first - b.first)
+}
+
+/** Lists that were read, by path. */
+const lists = new LruCache<string, { readonly version: string; readonly segments: readonly LedgerSegment[] }>({
+  maxEntries: 8,
+})
+
+/** Returns the content of the list; empty when it is missing. Reads it again only when it changed: pages of a large ledger open it for each request. */
+async function listedIn(path: string, files: SourceFiles): Promise<readonly LedgerSegment[]> {
+  // Before the text: a list that is replaced in between is read again.
+  const version = await files.version(path)
+  const known = lists.get(path)
+  if (version !== null && known?.version === version) return known.segments
+  const text = await files.text(path)
+  const segments = text === null ? [] : readList(text, path)
+  if (version !== null) lists.set(path, { version, segments })
+  return segments
 }
 
 /** Returns the text of the list. */
@@ -104,13 +123,17 @@ function readList(text: string, path: string): readonly LedgerSegment[] {
 function readEntry(value: unknown): LedgerSegment | null {
   if (!isObject(value)) return null
   const { first, last, bytes, from, to, record, checkpoint, file, archive } = value
-  if (typeof bytes !== 'number' || typeof from !== 'string' || typeof to !== 'string') return null
+  if (typeof from !== 'string' || typeof to !== 'string') return null
   if (typeof record !== 'string' || !isTextOrNull(checkpoint) || !isTextOrNull(archive)) return null
   // A list can name files beside the ledger only.
   if (!isTextOrNull(file) || (file !== null && file !== basename(file))) return null
-  const stated = readSegmentLine(Buffer.from(record))
-  if (stated === null || stated.first !== first || stated.place.seq !== last) return null
+  // The record is verified where it is used.
+  if (!isSeq(first) || !isSeq(last) || last <= first || !isSeq(bytes)) return null
   return { first, last, bytes, from, to, record, checkpoint, file, archive }
+}
+
+function isSeq(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function isTextOrNull(value: unknown): value is string | null {

@@ -178,11 +178,14 @@ export class LedgerSequence implements ReadAt {
       return file
     })
     this.#sealed = { path, file: opened }
-    opened.catch(() => {
-      this.#sealed = null
-    })
-    await before?.file.then((file) => file.close())
-    return await opened
+    try {
+      const file = await opened
+      await before?.file.then((one) => one.close())
+      return file
+    } catch (error) {
+      if (this.#sealed?.file === opened) this.#sealed = null
+      throw error
+    }
   }
 
   /** Returns whether the active file is no longer the one under its name. */

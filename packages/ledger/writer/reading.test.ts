@@ -4,7 +4,14 @@ import { before, test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { MemoryDisk } from '@plat/testkit/disk'
 import { tempFolder } from '@plat/testkit/local'
-import { LedgerDamagedError, LedgerSequence, type OpenLedgerOptions, openLedger } from '../index.ts'
+import {
+  LedgerDamagedError,
+  LedgerSequence,
+  type OpenLedgerOptions,
+  openLedger,
+  SegmentListError,
+  segmentsPath,
+} from '../index.ts'
 import { sourceFilesOver } from '../sequence/files.ts'
 import { verifySegment } from '../sequence/verify-segment.ts'
 import { writeHead } from './head-file.ts'
@@ -129,3 +136,15 @@ async function verified(disk: MemoryDisk): Promise<(string | null)[]> {
   }
   return problems
 }
+
+test('a list that states another record for a segment, or is malformed, is refused by name', async () => {
+  const list = segmentsPath(path)
+  const text = sealed.get(list)?.toString() ?? ''
+  assert.ok(text.includes('"kind'))
+  const other = text.replace(/(.*)\\"head\\":\\"./s, '$1\\"head\\":\\"_')
+  assert.notEqual(other, text)
+  for (const changed of [other, text.slice(0, -5), '[]']) {
+    const disk = new MemoryDisk(new Map(sealed).set(list, Buffer.from(changed)))
+    await assert.rejects(read(disk, 'active'), SegmentListError)
+  }
+})

@@ -1,7 +1,8 @@
 import type { AppendHandle } from '@plat/state'
 import { Chain, type Damage, type Followed, followChain } from '../chain.ts'
 import { type Head, type RawLine, readRawLine } from '../format.ts'
-import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
+import { SegmentListError } from '../sequence/segment-list.ts'
+import { readSegmentLine, type SegmentLine, treeAfter } from '../sequence/segment-record.ts'
 import { ArchivedError, type LedgerPart, type LedgerSequence } from '../sequence/sequence.ts'
 import type { FileStart } from './sealing/sealer.ts'
 
@@ -31,7 +32,7 @@ export interface Reading {
 /** Returns where reading begins: at record `since`, or at the active file when that is before it or the ledger does not hold it. */
 export async function planReading(sequence: LedgerSequence, since: Head | 'active' | undefined): Promise<Reading> {
   if (since === undefined) return { chain: new Chain(null), position: 0 }
-  const active = { chain: new Chain(headBefore(sequence)), position: sequence.parts.at(-1)?.offset ?? 0 }
+  const active = { chain: new Chain(lastSealed(sequence)?.place ?? null), position: sequence.parts.at(-1)?.offset ?? 0 }
   if (since === 'active' || since.seq >= active.chain.next) return active
   const found = await lineIfHere(sequence, since.seq)
   const line = found === null ? null : readRawLine(found.line, 0, found.line.length)
@@ -42,9 +43,17 @@ export async function planReading(sequence: LedgerSequence, since: Head | 'activ
   }
 }
 
-/** Returns the last record of the sealed segments. */
-function headBefore(sequence: LedgerSequence): Head | null {
-  return readSegmentLine(Buffer.from(sequence.segments.at(-1)?.record ?? ''))?.place ?? null
+/** Returns the last record of the sealed segments, or null when there are none. Throws SegmentListError when the list states another one. */
+function lastSealed(sequence: LedgerSequence): SegmentLine | null {
+  const segment = sequence.segments.at(-1)
+  if (segment === undefined) return null
+  const record = readSegmentLine(Buffer.from(segment.record))
+  if (record === null || record.first !== segment.first || record.place.seq !== segment.last) {
+    throw new SegmentListError(
+      `the list of sealed segments states a wrong record for that of record ${segment.first}: move the list away, and it is rebuilt`,
+    )
+  }
+  return record
 }
 
 async function lineIfHere(sequence: LedgerSequence, seq: number) {
@@ -81,7 +90,7 @@ export function endOfSealed(sequence: LedgerSequence): {
   readonly open: readonly number[]
 } {
   const line = Buffer.from(sequence.segments.at(-1)?.record ?? '')
-  const record = readSegmentLine(line)
+  const record = lastSealed(sequence)
   if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } }, open: [] }
   const { ledgerId, open, place } = record
   return { ledgerId, open, start: { first: place.seq + 1, tree: treeAfter(record, line) } }
