@@ -23,7 +23,7 @@ export type Decisions = Awaited<ReturnType<typeof startDecisions>>
 /** Policies, approvals and budgets; and estimates of energy, which use the routes of models as well. */
 export async function startDecisions(
   shared: Shared,
-  { ledgers, notifications, offline, models }: Callers & Evidence & Targets,
+  { ledgers, notifications, offline, models, revocations }: Callers & Evidence & Targets,
 ) {
   const { config, windowClock: clock, audit, keep } = shared
   const rego = createRego(shared)
@@ -37,6 +37,7 @@ export async function startDecisions(
       personOf: (user) => marksOf({ names: [user], subject: null }, config.adminAuth.people),
       redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
       mayApprove: offline.mayApprove,
+      hasEnded: (session) => revocations.hasEnded(session),
       confirmer: ciba && keep(ciba),
       ledgers,
       recorded,

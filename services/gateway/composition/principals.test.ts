@@ -67,6 +67,13 @@ function revokes(target: RevocationTarget) {
   return (who: Identity) => String(list.judge(who, clock) !== null)
 }
 
+/** Whether the pending approvals of a session are withdrawn. */
+function ends(target: RevocationTarget) {
+  const list = new RevocationList()
+  list.add({ id: 'r', target, mode: 'revoke', reason: '', createdAt: '2026-01-01T00:00:00Z', expiresAt: null })
+  return (who: Identity) => String(list.hasEnded(who, clock))
+}
+
 /** Whether a rule of policies with this `match` is for a caller. */
 function ruled(match: RuleMatch) {
   const target = { ...testTarget, server: 'notes' }
@@ -170,6 +177,14 @@ const DECISIONS: Readonly<
   // A user is revoked under this name at every issuer: more callers are refused, never fewer.
   'revocation of a user': [revokes({ user: 'ada' }), ['user']],
   'revocation of a user of one issuer': [revokes({ user: `${ada.issuer}#ada` }), ['user', 'issuer']],
+  'approvals withdrawn by session': [
+    ends({ session: `${ada.namespace}/${ada.agent}/${ada.session}` }),
+    ['namespace', 'agent', 'session'],
+  ],
+  'approvals withdrawn by agent': [ends({ agent: `${ada.namespace}/${ada.agent}` }), ['namespace', 'agent']],
+  'approvals withdrawn by namespace': [ends({ namespace: ada.namespace }), ['namespace']],
+  'approvals withdrawn by tenant': [ends({ tenant: ada.tenant }), ['tenant']],
+  'approvals withdrawn by user': [ends({ user: 'ada' }), ['user']],
   // Policies, rates and budgets go by names unless they name the issuer (docs/decisions/0153).
   'policy match by name of an agent': [ruled({ agents: [ada.agent] }), ['agent']],
   'policy match by namespace and agent': [ruled({ agents: [`${ada.namespace}/${ada.agent}`] }), ['namespace', 'agent']],

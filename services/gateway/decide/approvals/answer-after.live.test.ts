@@ -26,6 +26,8 @@ interface Fixture {
   remove(secret: string): Promise<Answer>
   pending(): Promise<readonly string[]>
   decide(id: string, verdict: 'approve' | 'deny', reason?: string): Promise<void>
+  /** Ends the session of the calls. */
+  revoke(): Promise<void>
   /** Number of calls that the server has received. */
   executed(): number
 }
@@ -51,8 +53,8 @@ async function setUp(t: TestContext, config: object): Promise<Fixture> {
     refusals: 'result',
     ...config,
   })
-  const admin = (path: string, body?: object) =>
-    fetch(`${gateway.url}/v1/approvals${path}`, {
+  const admin = (path: string, body?: object, list = 'approvals') =>
+    fetch(`${gateway.url}/v1/${list}${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -79,6 +81,10 @@ async function setUp(t: TestContext, config: object): Promise<Fixture> {
     },
     async decide(id, verdict, reason = '') {
       assert.equal((await admin(`/${id}/${verdict}`, { reason })).status, 200)
+    },
+    async revoke() {
+      const target = { session: 'default/assistant/s1' }
+      assert.equal((await admin('', { target, reason: 'plat run has ended' }, 'revocations')).status, 201)
     },
     executed: () => upstream.received.filter(({ body }) => body.includes('tools/call')).length,
   }
@@ -121,6 +127,15 @@ test('a call that waits is answered in time, and runs once when it is repeated a
   assert.equal(anew.denial.error, 'approval_pending')
   assert.notEqual(anew.denial.approvalId, id)
   assert.equal(fixture.executed(), 1)
+})
+
+test('the approval of a call that was answered is withdrawn when its session ends', async (t) => {
+  const fixture = await setUp(t, { approvalAnswerAfterSeconds: 0 })
+  await fixture.remove('a')
+  assert.equal((await fixture.pending()).length, 1)
+  await fixture.revoke()
+  await until(async () => (await fixture.pending()).length === 0, 'the approval to be withdrawn')
+  assert.equal(fixture.executed(), 0)
 })
 
 test('a repeated call learns once that its approval was denied, and why; the next one starts a new approval', async (t) => {

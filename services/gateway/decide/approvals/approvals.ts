@@ -327,20 +327,28 @@ export class Approvals {
 
   #sweep(): void {
     for (const entry of this.#log.book.opened()) {
-      if (!this.#isOver(entry)) continue
       const { id } = entry.approval.question
+      if (!this.#isOver(entry)) {
+        if (this.#isOrphaned(entry)) void this.#end(id, 'cancelled')
+        continue
+      }
       // Refuse waiting calls first: a failing disk must not pause a call forever.
       this.#waiters.refuse(id, this.#refusal('approval_expired', id, EXPIRED_UNUSED))
-      if (this.#options.journal.health === 'ok' && !this.#log.isChanging(id)) void this.#expire(id)
+      if (this.#options.journal.health === 'ok' && !this.#log.isChanging(id)) void this.#end(id, 'expired')
     }
     this.#log.tidy()
   }
 
-  async #expire(id: string): Promise<void> {
+  /** Whether no call waits for a pending approval, and none can come: its session is revoked. */
+  #isOrphaned({ approval: { state, question } }: Entry): boolean {
+    if (state !== 'pending' || this.#waiters.has(question.id)) return false
+    const isWritable = this.#options.journal.health === 'ok' && !this.#log.isChanging(question.id)
+    return isWritable && this.#options.hasEnded?.(question) === true
+  }
+
+  async #end(id: string, t: 'expired' | 'cancelled'): Promise<void> {
     await this.#log
-      .change(id, (entry) =>
-        entry !== null && isOpen(entry.approval) ? { events: [{ t: 'expired' }] } : { result: null },
-      )
+      .change(id, (entry) => (entry !== null && isOpen(entry.approval) ? { events: [{ t }] } : { result: null }))
       .catch(this.#options.onFault)
   }
 

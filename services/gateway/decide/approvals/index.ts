@@ -38,6 +38,8 @@ export interface ApprovalsParts {
   readonly approvalRules: (call: DecidedCall) => readonly ApprovalRule[]
   /** Whether this person may currently approve anything. When absent, everyone who can decide may approve. */
   readonly mayApprove?: ApprovalsOptions['mayApprove']
+  /** Whether the session of a question is revoked as a whole. When absent, none is. */
+  readonly hasEnded?: ApprovalsOptions['hasEnded']
   /** Prompts users to confirm; null: not configured. */
   readonly confirmer: Confirmer | null
   readonly ledgers: Ledgers
@@ -93,7 +95,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     floor: new QuorumFloor(config.approvalQuorum),
     approvalRules,
     canPromptUsers: confirmer !== null,
-    mayApprove,
+    ...{ mayApprove, hasEnded: parts.hasEnded },
     ...meterPending(parts),
     // On a shared journal each replica records the events it wrote.
     onReplay(event, approval, at) {

@@ -28,6 +28,8 @@ export interface ApprovalsOptions {
   readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
   /** Returns the marks that identify the user of a session. */
   readonly personOf: (user: string) => PersonMarks
+  /** Whether the session of a question is revoked as a whole. When absent, none is. */
+  readonly hasEnded?: ((session: Question) => boolean) | undefined
   /** Called for each event that the journal holds at start, with the time when it was written. */
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
   /** Called once for each event that this replica made durable. */

@@ -7,6 +7,7 @@ import type { Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeEvent } from './format.ts'
+import type { AbsentSession } from './list.ts'
 import { createRevocationMetrics } from './metrics.ts'
 import { type MirroredRevocation, mirroredRevocation } from './mirrored.ts'
 import { Revocations, type RevocationsParts } from './revocations.ts'
@@ -55,6 +56,8 @@ export interface RevocationsFeature {
   readonly mirrored: MirroredRevocations
   /** Returns whether a caller is revoked, or that is not known. */
   isRevoked(who: Identity): boolean
+  /** Whether a session is revoked as a whole, not suspended. False while that is not known. */
+  hasEnded(session: AbsentSession): boolean
   /** False while every call is denied because the list cannot be read. */
   isKnown(): boolean
   close(): Promise<void>
@@ -95,6 +98,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   const onFault = failed('a revocation could not be stored')
   return {
     isRevoked: (who) => revocations.judge(who) !== null,
+    hasEnded: (session) => revocations.hasEnded(session),
     stage: createRevokedStage((who) => revocations.admit(who)),
     users: {
       revoked: (user, issuer) => revocations.hasRevoked(user, issuer),

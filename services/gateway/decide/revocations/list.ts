@@ -17,6 +17,15 @@ interface Entry {
   readonly until: number
 }
 
+/** A session whose caller is not there. */
+export interface AbsentSession {
+  readonly tenant: string
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+  readonly user: string | null
+}
+
 /** Revocations by scope and key. A lookup costs a few map accesses, and nothing while the list is empty. */
 export class RevocationList {
   readonly #byId = new Map<string, Entry>()
@@ -69,6 +78,24 @@ export class RevocationList {
     return entries.some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
   }
 
+  /**
+   * Whether a session is revoked as a whole. Suspensions are temporary and do not count, and neither do entries for single tokens or for the user of
+   * one issuer.
+   */
+  hasEnded({ tenant, namespace, agent, session, user }: AbsentSession, clock: Pick<Clock, 'now'>): boolean {
+    if (this.#byId.size === 0) return false
+    const keys: Readonly<Partial<Record<RevocationScope, string>>> = {
+      session: `${namespace}/${agent}/${session}`,
+      agent: `${namespace}/${agent}`,
+      namespace,
+      ...(user !== null && { user }),
+      ...(tenant !== '' && { tenant }),
+      all: '',
+    }
+    const entries = scopes.flatMap((scope) => [...(this.#byScope.get(scope)?.get(keys[scope] ?? NO_KEY) ?? [])])
+    return entries.some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
+  }
+
   /** Returns the denial of the narrowest matching entry, or null. Reads the clock only if an entry names the caller. */
   judge(who: Identity, clock: Pick<Clock, 'now'>): Denial | null {
     if (this.#byId.size === 0) return null
@@ -82,6 +109,9 @@ export class RevocationList {
     return null
   }
 }
+
+/** Key of no entry: targets hold no control characters. */
+const NO_KEY = '\0'
 
 /** Returns when an entry expires, in milliseconds since the epoch. */
 export function endOf({ expiresAt }: Revocation): number {

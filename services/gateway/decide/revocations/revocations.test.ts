@@ -188,3 +188,18 @@ test('a target user with an issuer revokes at that issuer only, without one at e
   assert.equal(revocations.judge(elsewhere)?.revoked, 'user')
   assert.equal(revocations.hasRevoked('ada', elsewhere.issuer), true)
 })
+
+test('a session has ended while it is revoked as a whole: not suspended, and not by one of its tokens', async () => {
+  const { revocations, clock } = await setUp()
+  const { tenant, namespace, agent, session, user } = ada
+  const hasEnded = () => revocations.hasEnded({ tenant, namespace, agent, session, user })
+  await revocations.revoke(entry({ session: 'default/assistant/s1' }, { id: '1', mode: 'suspend' }), 'token:admin')
+  await revocations.revoke(entry({ jti: 'own' }, { id: '2' }), 'token:admin')
+  await revocations.revoke(entry({ user: 'https://broker.example#ada' }, { id: '3' }), 'token:admin')
+  assert.equal(hasEnded(), false)
+  const expiresAt = new Date(clock.now() + 1000).toISOString()
+  await revocations.revoke(entry({ agent: 'default/assistant' }, { id: '4', expiresAt }), 'token:admin')
+  assert.equal(hasEnded(), true)
+  clock.advance(1001)
+  assert.equal(hasEnded(), false)
+})

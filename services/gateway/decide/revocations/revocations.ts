@@ -5,7 +5,7 @@ import type { Journal } from '@plat/state'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { ListFile } from './file.ts'
 import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
-import { RevocationList, type RevocationSource } from './list.ts'
+import { type AbsentSession, RevocationList, type RevocationSource } from './list.ts'
 import type { RevocationMetrics } from './metrics.ts'
 import { Copies } from './mirrored.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
@@ -103,6 +103,13 @@ export class Revocations {
   hasRevoked(user: string, issuer: string): boolean {
     const { clock } = this.#parts
     return this.#listed?.hasRevoked(user, issuer, clock) === true || this.#stored.list.hasRevoked(user, issuer, clock)
+  }
+
+  /** Whether a session is revoked as a whole, see `RevocationList.hasEnded`. False while that is not known. */
+  hasEnded(session: AbsentSession): boolean {
+    if (!this.isKnown) return false
+    const { clock } = this.#parts
+    return this.#listed?.hasEnded(session, clock) === true || this.#stored.list.hasEnded(session, clock)
   }
 
   /** Calls `notify` for each user that a new entry revokes by name. */
