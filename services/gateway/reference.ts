@@ -3,6 +3,7 @@ import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
 import { buildInfo } from '@plat/core'
 import { editorSchemas } from '@plat/resources/editor-schema'
+import { kindPages } from '@plat/resources/kind-pages'
 import { adminReference } from './admin/reference.ts'
 import { readAlerts, rulesFile, thresholdsOf } from './chart/alerts.ts'
 import { chartFiles } from './chart/files.ts'
@@ -35,6 +36,7 @@ export function referencePages(): Readonly<Record<string, string>> {
     'docs/reference/openapi.json': printJson(openApiDocument(buildInfo('gateway').version)),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
     ...editorSchemaPages(),
+    ...Object.fromEntries([...kindPages()].map(([name, text]) => [`docs/reference/kinds/${name}`, text])),
     'deploy/alerts/plat.rules.yaml': rulesFile(alerts),
     'deploy/chart/values.yaml': values,
     'deploy/chart/values.schema.json': printJson(schema),
