@@ -14,9 +14,9 @@ import { type Program, runScript, startWorld } from './world.ts'
 const execute = promisify(execFile)
 const here = (name: string) => path.join(import.meta.dirname, name)
 const MODES: readonly Mode[] = ['Under plat run', 'With a token']
-/** Agents and clients that take minutes to install or to compile run in `npm run long`. */
+/** Clients that take minutes to compile run in `npm run long`. */
 const IS_LONG = process.env.PLAT_TEST_ALL_AGENTS === '1'
-const LATER: Runtime = { missing: 'it takes minutes to install: npm run long -- -only agents' }
+const LATER: Runtime = { missing: 'it takes minutes to compile: npm run long -- -only agents' }
 /** Most of a run is waiting for approvals. */
 const CONCURRENCY = 4
 
@@ -57,7 +57,10 @@ const PAGES: readonly (readonly [page: string, runtime: () => Promise<Runtime>, 
   ['gemini-cli.md', () => npm(['@google/gemini-cli@0.61.0'], { gemini: '.bin/gemini' })],
   ['codex-cli.md', () => npm(['@openai/codex@0.169.0'], { codex: '.bin/codex' })],
   ['google-adk.md', () => python('adk')],
-  ['crewai.md', async () => (IS_LONG ? await python('crewai') : LATER)],
+  [
+    'crewai.md',
+    async () => ({ missing: 'its MCP client fails when it disconnects after each call: docs/agents/crewai.md' }),
+  ],
 ]
 
 /** Agents whose model has another API than that of the others. */
