@@ -234,6 +234,7 @@ const routeSchema = Type.Object(
     dataClass: Type.Optional(dataClass()),
     providerTools: Type.Optional(Type.Array(Type.String(), { maxItems: 16 })),
     fallbacks: Type.Optional(Type.Array(endpointSchema, { maxItems: 8 })),
+    contextTokens: Type.Optional(Type.Integer({ minimum: 0 })),
     maxTokensPerRequest: Type.Optional(Type.Integer({ minimum: 0 })),
     tokensPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
     balancing: Type.Optional(Type.Enum(['order', 'weight', 'latency'], { type: 'string' })),

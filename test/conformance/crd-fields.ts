@@ -94,6 +94,7 @@ const model: Fields = {
   aliases: object,
   'aliases{}': string,
   dlpProfile: { ...string, pattern: PROFILE },
+  contextTokens: count64,
   maxTokensPerRequest: count64,
   tokensPerMinute: count64,
   reasoning: boolean,

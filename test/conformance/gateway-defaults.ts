@@ -262,6 +262,7 @@ export const entryDefaults: readonly EntryDefaults[] = [
       provider: 'openai',
       requestsPerMinute: 0,
       weight: 1,
+      contextTokens: 0,
       balancing: 'order',
       retries: { attempts: 0, budgetPercent: 20, maxWaitSeconds: 10 },
       cache: { ttlSeconds: 0, scope: 'user' },

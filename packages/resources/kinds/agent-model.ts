@@ -85,6 +85,11 @@ export const modelSchema = Type.Object(
       }),
     ),
     dlpProfile: Optional(dlpProfile()),
+    contextTokens: Optional(
+      longCount(
+        'Largest context window of its models, held under a budget for images, documents and stored responses; 0: refused.',
+      ),
+    ),
     maxTokensPerRequest: Optional(longCount('Clamp for `max_tokens`; 0: unlimited.')),
     tokensPerMinute: Optional(longCount('Tokens per session per minute; 0: unlimited.')),
     reasoning: Optional(flag('Takes `max_completion_tokens`; default detected from the model ID.')),

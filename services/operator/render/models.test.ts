@@ -227,8 +227,8 @@ test('each fallback is rendered in order with its own key, and the name of the m
   })
 })
 
-test('weights, balancing, retries and cache are rendered as the agent states them', () => {
-  // Shows D2.model.weight, D2.model.balancing, D2.model.retries, D2.model.cache, D2.fallback.weight
+test('weights, balancing, retries, cache and context window are rendered as the agent states them', () => {
+  // Shows D2.model.weight, D2.model.balancing, D2.model.retries, D2.model.cache, D2.model.contextTokens, D2.fallback.weight
   const retries = { attempts: 2, budgetPercent: 10, maxWaitSeconds: 5 }
   const route = routeOf({
     endpoint: 'https://llm.example',
@@ -236,6 +236,7 @@ test('weights, balancing, retries and cache are rendered as the agent states the
     balancing: 'latency',
     retries,
     cache: { ttlSeconds: 60 },
+    contextTokens: 400_000,
     fallbacks: [{ endpoint: 'https://other.example', weight: 0 }],
   })
   assert.deepEqual(route, {
@@ -244,6 +245,7 @@ test('weights, balancing, retries and cache are rendered as the agent states the
     balancing: 'latency',
     retries,
     cache: { ttlSeconds: 60 },
+    contextTokens: 400_000,
     fallbacks: [{ upstream: 'https://other.example/v1', weight: 0 }],
     agent: 'team/a',
   })

@@ -81,6 +81,7 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
     ...(model.balancing !== undefined && { balancing: model.balancing }),
     ...(model.retries !== undefined && { retries: model.retries }),
     ...(model.cache !== undefined && { cache: model.cache }),
+    ...(model.contextTokens !== undefined && { contextTokens: model.contextTokens }),
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
     ...(model.tokensPerMinute !== undefined && { tokensPerMinute: model.tokensPerMinute }),
     ...(fallbacks.length > 0 && {

@@ -271,11 +271,11 @@ class Reserve {
   /** Returns the cost of a forwarded call: as reported, else as observed, and at least its prompt, which the upstream has read. */
   #spent(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
     if (isKnown(outcome)) return outcome.costMicros
-    if (isCounted(outcome)) return Math.min(held, outcome.costMicros)
     const demand = this.#options.demandOf(call)
+    if (isCounted(outcome, demand)) return Math.min(held, outcome.costMicros)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
     if (demand === null || price === null) return held
-    return Math.min(held, costAtMost(price, demand.inputTokens, 0) ?? held)
+    return Math.min(held, Math.max(outcome.costMicros, costAtMost(price, demand.inputTokens, 0) ?? held))
   }
 
   /** Returns the tokens of a forwarded call in the same way. */
@@ -283,8 +283,9 @@ class Reserve {
     const { usage } = outcome
     const tokens = usage === null ? 0 : usage.prompt + usage.completion
     if (isKnown(outcome)) return tokens
-    if (isCounted(outcome)) return Math.min(held, tokens)
-    return Math.min(held, this.#options.demandOf(call)?.inputTokens ?? held)
+    const demand = this.#options.demandOf(call)
+    if (isCounted(outcome, demand)) return Math.min(held, tokens)
+    return Math.min(held, Math.max(tokens, demand?.inputTokens ?? held))
   }
 }
 
@@ -313,8 +314,9 @@ function isKnown({ usageSource }: Outcome): boolean {
 }
 
 /** Whether the usage of an unreported call is known: it was observed, the plane refused it, or the upstream rejected the gateway's key. */
-function isCounted({ usageSource, result, code }: Outcome): boolean {
-  return usageSource === 'estimated' || result === 'denied' || code === 'upstream_credential'
+function isCounted({ usageSource, result, code }: Outcome, demand: ModelDemand | null): boolean {
+  const isObserved = usageSource === 'estimated' && demand?.boundedByContext !== true
+  return isObserved || result === 'denied' || code === 'upstream_credential'
 }
 
 /** Drops the most expensive endpoint: another one may fit the remaining budget. Returns null if there is no other. */

@@ -15,7 +15,7 @@ function isBounded(model: string, ...forced: readonly [string | null, ...(string
   const [first, ...others] = forced
   const route = {
     endpoints: [endpoint(first), ...others.map(endpoint)] as const,
-    ...{ maxTokensPerRequest: null, tokensPerMinute: null, takesCompletionTokens: () => false },
+    ...{ maxTokensPerRequest: null, tokensPerMinute: null, contextTokens: null, takesCompletionTokens: () => false },
   }
   const call = testCall({ target: { ...testTarget, kind: 'model', tool: model } }, { body, name: model })
   return createDemand((_: Snapshot) => route)(call)?.bounded

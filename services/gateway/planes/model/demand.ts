@@ -8,6 +8,8 @@ export interface DemandRoute {
   readonly endpoints: readonly [ModelEndpoint, ...ModelEndpoint[]]
   readonly maxTokensPerRequest: number | null
   readonly tokensPerMinute: number | null
+  /** Most input tokens of a request at any of its endpoints; null: not stated. */
+  readonly contextTokens: number | null
   /** Returns true if this model accepts `max_completion_tokens`. */
   takesCompletionTokens(model: string): boolean
 }
@@ -22,13 +24,14 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const way = body instanceof ModelBody && tool !== null ? route(snapshot, key) : null
     if (!(body instanceof ModelBody) || tool === null || way === null) return null
     const answering = answeredBy(call)
-    const { inputTokensAtMost, bounded, options, choices, maxTokens } = body.request
+    const { inputTokensAtMost, options, choices, maxTokens } = body.request
+    const bound = boundOf(body, way, call.name)
     return {
       priced: answering === null ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
-      inputTokens: inputTokensAtMost,
-      // Search results are input tokens that the size of the request does not bound.
-      bounded: bounded && !way.endpoints.some((one) => searchesByItself(one.modelFor(call.name))),
+      inputTokens: bound === 'context' ? (way.contextTokens ?? inputTokensAtMost) : inputTokensAtMost,
+      bounded: bound !== null,
+      boundedByContext: bound === 'context',
       options,
       choices,
       maxTokens,
@@ -37,6 +40,20 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       clamp: (tokens) => withMaxTokens(body, tokens, way.takesCompletionTokens(tool)),
     }
   }
+}
+
+/**
+ * Returns what bounds the input tokens of a request: its bytes, or the context window of the models; null: nothing. Search results are input
+ * that neither bounds, since a model may search several times.
+ */
+function boundOf(
+  { request: { bounded, openEnded } }: ModelBody,
+  { endpoints, contextTokens }: DemandRoute,
+  name: string | null,
+): 'bytes' | 'context' | null {
+  if (endpoints.some((one) => searchesByItself(one.modelFor(name)))) return null
+  if (bounded) return 'bytes'
+  return openEnded || contextTokens === null ? null : 'context'
 }
 
 /** The model that responded to a call, and its region. */

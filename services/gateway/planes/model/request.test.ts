@@ -28,6 +28,7 @@ test('what the gateway reads of a request is what it says', () => {
     choices: 3,
     inputTokensAtMost: text.length,
     bounded: true,
+    openEnded: false,
     options: [],
   })
   assert.equal(bodyWith({ max_tokens: 5 }).request.maxTokens, 5)

@@ -1,6 +1,7 @@
 import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
 import type { Dialect, ModelRequest } from './dialects/dialect.ts'
+import { isPlainInput } from './dialects/plain-input.ts'
 import { isOpenEnded, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'
 
@@ -38,7 +39,9 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
   const fault = dialect.fault(value)
   if (fault !== null) return fault
   const read = dialect.request(bytes, value)
-  const request = { ...read, bounded: read.bounded && !isOpenEnded(value), options: optionsOf(value) }
+  const bounded = read.bounded && !isOpenEnded(value)
+  const openEnded = !bounded && (isOpenEnded(value) || !isPlainInput(value))
+  const request = { ...read, bounded, openEnded, options: optionsOf(value) }
   return new ModelBody({ bytes, value, request, dialect })
 }
 

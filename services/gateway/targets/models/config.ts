@@ -78,6 +78,12 @@ const route = Type.Object({
   agents: names('Agents that may use the route, as `<ns>/<agent>` or `<agent>`; default any.'),
   reasoning: Type.Optional(Type.Boolean({ description: 'Takes `max_completion_tokens`; default detected.' })),
   maxTokensPerRequest: Type.Integer({ default: 0, minimum: 0, description: 'Clamp for `max_tokens`; 0 unlimited.' }),
+  contextTokens: Type.Integer({
+    default: 0,
+    minimum: 0,
+    description:
+      'Largest context window of its models, held under a budget for images, documents and stored responses; 0: those are refused.',
+  }),
   tokensPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Per session; 0 unlimited.' }),
   dlpProfile: Type.String({
     default: '',

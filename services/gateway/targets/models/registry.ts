@@ -40,6 +40,8 @@ export interface Route {
   readonly providerTools: ReadonlySet<string>
   /** Null for unlimited. */
   readonly maxTokensPerRequest: number | null
+  /** Null: not stated. */
+  readonly contextTokens: number | null
   /** `dlpProfile`, or null. */
   readonly dlpProfile: string | null
   /** Limit of each session, or null. */
@@ -118,6 +120,7 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     preferJurisdiction: entry.preferJurisdiction || null,
     dataClass: entry.dataClass ?? 'internal',
     providerTools: new Set(entry.providerTools),
+    contextTokens: entry.contextTokens || null,
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
     dlpProfile: entry.dlpProfile || null,
     tokensPerMinute: entry.tokensPerMinute || null,

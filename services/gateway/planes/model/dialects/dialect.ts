@@ -26,12 +26,14 @@ export interface ModelRequest {
   readonly inputTokensAtMost: number
   /** False for images, audio, files, predicted output and tools that run at the provider, whose tokens the bytes do not bound. */
   readonly bounded: boolean
+  /** Not even the context window of the model bounds its cost: output or tools at the provider, or input with other prices than text. */
+  readonly openEnded: boolean
   /** Options of the request that change its price, by their names in price tables: `service_tier=priority`. */
   readonly options: readonly string[]
 }
 
 /** The properties of a request that its dialect reads. */
-export type DialectRequest = Omit<ModelRequest, 'options'>
+export type DialectRequest = Omit<ModelRequest, 'options' | 'openEnded'>
 
 /** The usage that a response reports. */
 export interface Report {
