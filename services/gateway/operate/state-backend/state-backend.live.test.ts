@@ -107,7 +107,7 @@ test('500 concurrent calls at two gateways never exceed a shared cap, and use al
   const kept = await postgres.rows('SELECT name FROM replicas.journal ORDER BY name')
   assert.deepEqual(
     kept.map(({ name }) => name),
-    ['approvals', 'pins', 'revocations', 'taints'],
+    ['approval-arguments', 'approvals', 'pins', 'revocations', 'taints'],
   )
 })
 
