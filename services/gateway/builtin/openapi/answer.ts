@@ -1,4 +1,13 @@
-import { isObject, JsonError, MESSAGE_LIMITS, parseLossless, parseStrict, readUtf8 } from '@plat/core'
+import {
+  isObject,
+  JsonError,
+  losslessSteps,
+  MESSAGE_LIMITS,
+  parseStrict,
+  readUtf8,
+  runInSlices,
+  Slices,
+} from '@plat/core'
 import type { Fetched } from '@plat/http'
 import type { ApiTool } from '@plat/resources/rendered'
 import { type ToolResult, toolFailure } from '../../call/index.ts'
@@ -10,7 +19,11 @@ const FAILURE_MAX_CHARS = 4096
 type Attempts = ToolResult['attempts']
 
 /** Returns the result of a call for an answer of its API, which is read strictly: a model gets what the API said, or why it cannot. */
-export function resultOf(tool: ApiTool, { status, headers, bytes }: Fetched, attempts: Attempts): ToolResult {
+export async function resultOf(
+  tool: ApiTool,
+  { status, headers, bytes }: Fetched,
+  attempts: Attempts,
+): Promise<ToolResult> {
   if (status >= 300 && status < 400)
     return toolFailure(`The API answered ${status}, a redirect. Redirects are not followed.`, attempts)
   if (status < 200) return toolFailure(`The API answered ${status}, which is no answer.`, attempts)
@@ -61,12 +74,12 @@ function shortened(text: string): string {
   return text.length > FAILURE_MAX_CHARS ? `${text.slice(0, FAILURE_MAX_CHARS).toWellFormed()}…` : text
 }
 
-function jsonResult(
+async function jsonResult(
   tool: ApiTool,
   { status, text, bytes }: { readonly status: number; readonly text: string; readonly bytes: Uint8Array },
   attempts: Attempts,
-): ToolResult {
-  const parsed = parsedJson(bytes)
+): Promise<ToolResult> {
+  const parsed = await parsedJson(bytes)
   if (typeof parsed === 'string')
     return toolFailure(`The API answered ${status} with invalid JSON (${parsed}).`, attempts)
   const { value } = parsed
@@ -84,10 +97,15 @@ function jsonResult(
   return { content, structuredContent: structured, isError: false, attempts }
 }
 
-function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
+/** Parses in slices: each of its passes takes some milliseconds for a large answer. */
+async function parsedJson(bytes: Uint8Array): Promise<{ readonly value: unknown } | string> {
+  const slices = new Slices()
   try {
     parseStrict(bytes, MESSAGE_LIMITS)
-    return { value: parseLossless(bytes) }
+    if (slices.isOver) await slices.next()
+    const value = await runInSlices(losslessSteps(bytes))
+    if (slices.isOver) await slices.next()
+    return { value }
   } catch (error) {
     if (error instanceof JsonError) return error.message
     throw error

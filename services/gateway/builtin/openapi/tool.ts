@@ -101,7 +101,11 @@ class ApiCalls {
     return this.#result(await this.#send(request, next, call, attempts), call, attempts)
   }
 
-  #result(answer: Fetched | Denial, call: ToolCall, attempts: ToolResult['attempts']): ToolResult | Denial {
+  async #result(
+    answer: Fetched | Denial,
+    call: ToolCall,
+    attempts: ToolResult['attempts'],
+  ): Promise<ToolResult | Denial> {
     if (isDenial(answer)) return { ...answer, attempts }
     if (!call.retain(answer.bytes.length))
       return { ...deny('upstream_error', 'the API sent an answer for which there is no memory now'), attempts }
