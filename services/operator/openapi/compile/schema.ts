@@ -142,8 +142,8 @@ export class SchemaWriter {
 
   #members(schema: JsonObject, written: Record<string, unknown>, depth: number): void {
     const properties = isObject(schema.properties) ? Object.entries(schema.properties) : []
-    const included = properties.filter(([, member]) => !this.#isLeftOut(member))
-    const leftOut = new Set(properties.filter((entry) => !included.includes(entry)).map(([name]) => name))
+    const leftOut = new Set(properties.flatMap(([name, member]) => (this.#isLeftOut(member) ? [name] : [])))
+    const included = properties.filter(([name]) => !leftOut.has(name))
     if (included.length > 0)
       written.properties = Object.fromEntries(included.map(([name, member]) => [name, this.write(member, depth + 1)]))
     if (Array.isArray(schema.required)) {
