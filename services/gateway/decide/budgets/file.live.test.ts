@@ -164,8 +164,10 @@ test('budgets of a file limit calls, are listed and reloaded, and alerts are sen
   assert.ok(Date.parse(day.resetsAt) > Date.now() && day.period.length === 10 && month.period.length === 7)
   await until(async () => (await alerts()).length === 2, 'both alerts')
   assert.deepEqual(await alerts(), [`${DAY} 50 1`, `${DAY} 100 2`])
-  const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
-  assert.match(metrics, /plat_gateway_budget_alerts_total\{scope="agent",percent="100"\} 1/)
+  const metricsText = async () => (await fetch(`${gateway.url}/metrics`)).text()
+  const counted = /plat_gateway_budget_alerts_total\{scope="agent",percent="100"\} 1/
+  await until(async () => counted.test(await metricsText()), 'the metric of the alert')
+  const metrics = await metricsText()
   assert.match(metrics, /plat_gateway_budget_denied_total\{scope="agent"\} 1/)
   await budgets({ day: 3, month: 100 })
   await until(async () => (await refusal(gateway)) === null, 'the raised cap')
