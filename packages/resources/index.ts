@@ -2,6 +2,7 @@ export { type CelRule, type CelVariables, compileExpression, EXPRESSION_MAX_CHAR
 export { checkStructure, type FieldProblem, type Node } from './check.ts'
 export { problemLine } from './decode.ts'
 export { AGENT_REQUIRED_ON_CLUSTER, tierOfAgent } from './kinds/agent.ts'
+export { MODEL_ADAPTERS } from './kinds/agent-model.ts'
 export {
   type AgentSpec,
   API_VERSION,

@@ -64,6 +64,11 @@ const MISTAKES: readonly (readonly [mistake: string, changes: Readonly<Record<st
     },
     /^warning: agents\/default\/a\.yaml:8: spec\.modelRoutes\[0\]: no model route of gateway\.json is named "smal"; did you mean "small"\?/,
   ],
+  [
+    'a provider whose wire format is not named',
+    agent('  tools:', '  model: {provider: anthropic, endpoint: "https://api.anthropic.com"}\n  tools:'),
+    /^warning: agents\/default\/a\.yaml:8: spec\.model\.provider: anthropic is sent requests in OpenAI's format; add adapter: anthropic/,
+  ],
   ['no kind', { 'resources/x.yaml': 'spec: {}\n' }, /^x\.yaml:1: kind: Required value/],
   [
     'another API version',

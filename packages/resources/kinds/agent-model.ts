@@ -7,15 +7,21 @@ const { Optional } = Type
 const endpoint = (description: string, options: object = {}) =>
   text(description, { pattern: '^https?://[^/?#@]+', ...options })
 
+/** Wire formats of model providers. */
+export const MODEL_ADAPTERS = [
+  'openai',
+  'azure-openai',
+  'bedrock',
+  'vertex',
+  'gemini',
+  'anthropic',
+  'oci-genai',
+] as const
+
 /** Members shared by an endpoint and its fallbacks. */
 const endpointFields = () => ({
   name: Optional(text('Model name.', { maxLength: 256 })),
-  adapter: Optional(
-    oneOf(
-      ['openai', 'azure-openai', 'bedrock', 'vertex', 'gemini', 'anthropic', 'oci-genai'],
-      'Wire format and upstream authentication; default `openai`.',
-    ),
-  ),
+  adapter: Optional(oneOf(MODEL_ADAPTERS, 'Wire format and upstream authentication; default `openai`.')),
   adapterMode: Optional(
     oneOf(
       ['v1', 'deployments', 'converse', 'openai', 'native', 'direct', 'vertex', 'bedrock'],

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Manifest } from '@plat/resources'
+import { type Manifest, MODEL_ADAPTERS } from '@plat/resources'
 import { commandProblem } from '../../stdio/launch/programs.ts'
 import { workingFolder } from '../../stdio/launch/specs.ts'
 import { Names } from './names.ts'
@@ -17,6 +17,7 @@ export function* agentWarnings(agent: Agent, surroundings: Surroundings): Genera
     const path = `${namespace}/${ref.name}/${ref.key}`
     yield { object: agent, field, text: `no Secret ${path}; write the key into .plat/secrets/${path}` }
   }
+  yield* adapterWarning(agent)
   const { scopes = [], modelRoutes = [] } = agent.spec
   if (scopes.length === 0 && modelRoutes.length === 0) return
   const known: Readonly<Record<string, Names>> = {
@@ -41,6 +42,15 @@ export function* agentWarnings(agent: Agent, surroundings: Surroundings): Genera
     const text = names?.problem(scope.slice(colon + 1)) ?? null
     if (text !== null) yield { object: agent, field: `spec.scopes[${index}]`, text }
   }
+}
+
+/** A provider that is named while its wire format is not: `provider` is for people, and the default format is OpenAI's. */
+function* adapterWarning(agent: Agent): Generator<Warning> {
+  const { provider, adapter } = agent.spec.model ?? {}
+  const own = MODEL_ADAPTERS.find((one) => one === provider)
+  if (own === undefined || own === 'openai' || adapter !== undefined) return
+  const text = `${own} is sent requests in OpenAI's format; add adapter: ${own} for its own, or adapter: openai to keep it`
+  yield { object: agent, field: 'spec.model.provider', text }
 }
 
 function keysOf({ spec: { model } }: Agent) {
