@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
 import { ephemeralSigner } from '@plat/keys'
-import { hmacKeyOf, openLedger } from '@plat/ledger'
+import { hmacKeyOf, LedgerSequence, openLedger, segmentPath } from '@plat/ledger'
 import { appendAnchor, appendCheckpoint, fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { until } from '@plat/testkit/until'
 import { auditProof, auditVerifyProof } from './proof.ts'
 import { auditRepair } from './repair.ts'
 import { auditTail } from './tail.ts'
@@ -49,6 +50,28 @@ test('verify answers 3 for damage, names line, record and byte, and says what to
   printed = []
   assert.equal(await auditVerify({ path, output: 'json' }, output), 3)
   assert.equal(JSON.parse(printed[0] ?? '').place.seq, 5)
+})
+
+test('verify advises to restore a sealed segment that is damaged, and names one that is missing', async () => {
+  const files = { tenant: '', replica: 'r', clock: systemClock, ids: systemIds(systemClock) }
+  const ledger = await openLedger({ path, ...files, sealing: { bytes: 1000, seconds: 0 } })
+  const segments = async () => {
+    await ledger.append({ kind: 'admin' })
+    await using sequence = await LedgerSequence.open(path)
+    return sequence.segments
+  }
+  await until(async () => (await segments()).length > 0, 'a sealed segment')
+  await ledger.close()
+  const segment = segmentPath(path, 0)
+  const whole = readFileSync(segment)
+  writeFileSync(segment, Buffer.from(whole).fill('x', 300, 310))
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 3)
+  assert.match(printed[0] ?? '', /^broken at record 0 \(.*audit\.jsonl\.0{20}\.jsonl, line 1/)
+  assert.match(printed.at(-1) ?? '', /restore this sealed segment from a copy/)
+  assert.doesNotMatch(printed.join(), /plat audit repair/)
+  rmSync(segment)
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 2)
+  assert.match(complained[0] ?? '', /0{20}\.jsonl is missing: restore this segment of the ledger from a copy/)
 })
 
 test('verify shows the anchors of a transparency log, and whether its key says so', async () => {

@@ -45,6 +45,9 @@ const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
   truncated: 'Durable records are missing. Look for them in backups and sinks.',
 }
 
+/** What to do about damage in a sealed segment, which repair does not change. */
+const SEALED_ADVICE = 'Keep the file, and restore this sealed segment from a copy: the gateway serves calls meanwhile.'
+
 /** Verifies a ledger and prints the result. Returns the exit code of the finding (0, 3, 4, 5, 6; 2 for unusable files). */
 export async function auditVerify(
   options: AuditVerifyOptions,
@@ -75,7 +78,7 @@ async function verifyFile(
     const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
     const found = await verifyLedger(path, { ...files, hmacKey, strict, beside: true, onProgress: bar.show })
     bar.clear()
-    print(found, options.output, output)
+    print(found, path, options.output, output)
     if (options.output === 'table' && key === undefined && found.verdict === 'valid') output.out(advice)
     return found.exitCode
   } catch (error) {
@@ -86,7 +89,7 @@ async function verifyFile(
   }
 }
 
-function print(found: Finding, format: Format, output: Output): void {
+function print(found: Finding, path: string | readonly string[], format: Format, output: Output): void {
   const { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, anchors, unproven, place } = found
   if (format === 'table') {
     output.out(message)
@@ -94,7 +97,9 @@ function print(found: Finding, format: Format, output: Output): void {
       checkpoints.found > 0 ? `, ${checkpoints.found} checkpoints, ${checkpoints.signed} with a verified signature` : ''
     output.out(`ledger ${ledgerId ?? 'unknown'}: ${records} good records, ${bytes} bytes${signed}`)
     if (anchors.last !== null) output.out(anchorsText(anchors))
-    if (ADVICE[verdict] !== '') output.out(ADVICE[verdict])
+    const isSealed = place !== null && ![path].flat().includes(place.path)
+    const advice = isSealed ? SEALED_ADVICE : ADVICE[verdict]
+    if (advice !== '') output.out(advice)
     return
   }
   if (format === 'json') {

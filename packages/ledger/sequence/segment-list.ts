@@ -25,7 +25,7 @@ export interface LedgerSegment {
   readonly archive: string | null
 }
 
-/** The list of sealed segments of a ledger could not be read. */
+/** The sealed segments of a ledger, or their list, could not be read. */
 export class SegmentListError extends Error {}
 
 /** File with the list of sealed segments, rebuilt from the segments when it is missing. */

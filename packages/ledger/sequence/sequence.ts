@@ -3,7 +3,7 @@ import { firstLine, lineAt, type Span, seqOf } from '../find.ts'
 import type { ReadAt } from '../lines.ts'
 import { isReached, type LedgerMoment } from '../moment.ts'
 import { asyncFiles, type SourceFile, type SourceFiles } from './files.ts'
-import { type LedgerSegment, loadSegments } from './segment-list.ts'
+import { type LedgerSegment, loadSegments, SegmentListError } from './segment-list.ts'
 
 /** A read of records whose segment left the disk. */
 export class ArchivedError extends Error {
@@ -166,7 +166,7 @@ export class LedgerSequence implements ReadAt {
     const file = await this.#open(part)
     const count = await file.read(target.subarray(0, part.segment.bytes - within), within)
     if (count === 0)
-      throw new Error(`${part.path} is shorter than the ${part.segment.bytes} bytes that it was sealed with`)
+      throw new SegmentListError(`${part.path} is shorter than the ${part.segment.bytes} bytes that it was sealed with`)
     return count
   }
 
@@ -174,17 +174,19 @@ export class LedgerSequence implements ReadAt {
     if (this.#sealed?.path === path) return await this.#sealed.file
     const before = this.#sealed
     const opened = this.#files.open(path).then((file) => {
-      if (file === null) throw new Error(`${path} is missing: restore this segment of the ledger from a copy`)
+      if (file === null)
+        throw new SegmentListError(`${path} is missing: restore this segment of the ledger from a copy`)
       return file
     })
     this.#sealed = { path, file: opened }
     try {
-      const file = await opened
-      await before?.file.then((one) => one.close())
-      return file
+      return await opened
     } catch (error) {
       if (this.#sealed?.file === opened) this.#sealed = null
       throw error
+    } finally {
+      // Also after a failure: an open file that nothing refers to ends the process when it is collected.
+      await before?.file.then((one) => one.close())
     }
   }
 

@@ -12,7 +12,7 @@ import {
   SegmentListError,
   segmentsPath,
 } from '../index.ts'
-import { sourceFilesOver } from '../sequence/files.ts'
+import { type SourceFiles, sourceFilesOver } from '../sequence/files.ts'
 import { verifySegment } from '../sequence/verify-segment.ts'
 import { writeHead } from './head-file.ts'
 
@@ -68,6 +68,30 @@ test('a start reads from the given record on, and the active file alone when tha
     const first = Math.min(seq, active)
     assert.deepEqual(seen.map((one) => one.hash).slice(0, 3), hashes.slice(first, first + 3))
   }
+})
+
+test('a reader that comes to a missing segment says so and leaves no file open', async () => {
+  const disk = new MemoryDisk(sealed)
+  const source = sourceFilesOver(disk)
+  let open = 0
+  const counted: SourceFiles = {
+    ...source,
+    async open(file) {
+      const opened = await source.open(file)
+      if (opened === null) return null
+      open++
+      return { ...opened, close: () => void open-- }
+    },
+  }
+  const sequence = await LedgerSequence.open(path, counted)
+  const missing = sequence.parts[1]
+  assert.ok(missing !== undefined)
+  disk.rename(missing.path, `${missing.path}.away`)
+  const all = Buffer.alloc(await sequence.size())
+  for (let attempt = 0; attempt < 3; attempt++)
+    await assert.rejects(sequence.read(all, 0), /is missing: restore this segment of the ledger from a copy/)
+  await sequence.close()
+  assert.equal(open, 0)
 })
 
 test('a record that the ledger does not hold is refused: reading begins with the active file', async () => {
