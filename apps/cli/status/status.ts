@@ -37,7 +37,13 @@ interface Status {
   readonly resources: Readonly<Record<string, { readonly declared: number; readonly inForce: number }>>
   readonly refused: readonly string[]
   readonly warnings: readonly string[]
-  readonly ledger: { readonly seq: number; readonly hash: string; readonly checkpointUpTo: number | null }
+  readonly ledger: {
+    readonly seq: number
+    readonly hash: string
+    readonly checkpointUpTo: number | null
+    /** Sealed segments that the gateway found to be damaged. */
+    readonly damagedSegments: number
+  }
   readonly pendingApprovals: number
   readonly revocations: number
   /** Servers that plat up runs; absent if there are none. */
@@ -83,7 +89,7 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
   if (format === 'name') output.out(found.gateway.url)
   else if (format === 'json' || format === 'yaml') printData(output, format, found)
   else printStatus(output, { ...found, caller: await callerLine(env, caller) }, format === 'wide')
-  return refused.length > 0 ? EXIT.found : 0
+  return refused.length > 0 || ledger.damagedSegments > 0 ? EXIT.found : 0
 }
 
 async function stdioServersOf({ stdioSocket }: PlatFolder): Promise<Pick<Status, 'stdioServers'>> {
@@ -114,7 +120,8 @@ function headOf(body: unknown): Status['ledger'] {
   if (!isObject(body) || typeof body.seq !== 'number' || typeof body.hash !== 'string')
     throw new CommandError('the response of the gateway is not the head of a ledger')
   const upTo = isObject(body.checkpoint) ? body.checkpoint.upTo : null
-  return { seq: body.seq, hash: body.hash, checkpointUpTo: typeof upTo === 'number' ? upTo : null }
+  const damagedSegments = Array.isArray(body.damagedSegments) ? body.damagedSegments.length : 0
+  return { seq: body.seq, hash: body.hash, checkpointUpTo: typeof upTo === 'number' ? upTo : null, damagedSegments }
 }
 
 /** Kinds that are rendered on a laptop. */
@@ -159,6 +166,9 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
     caller: found.caller,
     'in force': counts.join(', ') || 'no resources',
     ledger: `record ${ledger.seq}, ${wide ? ledger.hash : ledger.hash.slice(0, 16)}`,
+    ...(ledger.damagedSegments > 0 && {
+      segments: `${ledger.damagedSegments} damaged; see plat audit verify, and restore them from a copy`,
+    }),
     checkpoint: ledger.checkpointUpTo === null ? 'none yet' : `up to record ${ledger.checkpointUpTo}`,
     approvals: `${found.pendingApprovals} pending${found.pendingApprovals === 0 ? '' : '; decide with plat approvals watch'}`,
     revocations: `${found.revocations}${found.revocations === 0 ? '' : '; see plat revocations list'}`,

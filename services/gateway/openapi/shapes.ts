@@ -231,7 +231,14 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   },
   'GET /v1/accounts': list(account, { user: text(), provider: text() }),
   'DELETE /v1/accounts/:id': { answer: null },
-  'GET /v1/audit/head': { answer: Type.Object({ seq: whole(), hash: text(), checkpoint: orNull(checkpoint) }) },
+  'GET /v1/audit/head': {
+    answer: Type.Object({
+      seq: whole(),
+      hash: text(),
+      checkpoint: orNull(checkpoint),
+      damagedSegments: Type.Array(Type.Object({ first: whole(), last: whole(), problem: text() })),
+    }),
+  },
   'GET /v1/audit/records': list(record, { from: text(), to: text(), ...names, call: text(), kind: text() }),
   'GET /v1/audit/proof/:seq': {
     answer: Type.Object({ seq: whole(), line: text(), checkpoint, inclusion: Type.Array(text()) }),

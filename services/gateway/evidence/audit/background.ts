@@ -8,23 +8,42 @@ export interface BackgroundOptions {
   readonly metrics: GatewayMetrics
 }
 
-/** Verifies the sealed segments, which a start does not read, while calls are served. Returns a function that stops it. */
-export async function verifyInBackground({ config, log, metrics }: BackgroundOptions): Promise<() => Promise<void>> {
+/** A sealed segment that does not verify. */
+export interface DamagedSegment {
+  /** `seq` of its first and last record. */
+  readonly first: number
+  readonly last: number
+  readonly problem: string
+}
+
+/** Verification of sealed segments while calls are served. */
+export interface Verification {
+  /** Damaged segments that were found so far, the first 100. */
+  readonly damaged: readonly DamagedSegment[]
+  stop(): Promise<void>
+}
+
+const LISTED_MAX = 100
+
+/** Verifies the sealed segments, which a start does not read. */
+export async function verifyInBackground({ config, log, metrics }: BackgroundOptions): Promise<Verification> {
   const { auditPath: path, auditVerifyBytesPerSecond: bytesPerSecond } = config
   const verified = metrics.gauge('plat_gateway_audit_verified_segments').labels({})
-  const damaged = metrics.gauge('plat_gateway_audit_damaged_segments').labels({})
+  const damagedGauge = metrics.gauge('plat_gateway_audit_damaged_segments').labels({})
+  const damaged: DamagedSegment[] = []
   const count = { verified: 0, damaged: 0 }
   verified.set(0)
-  damaged.set(0)
-  if (bytesPerSecond === 0 || !(await hasSegments(path))) return async () => {}
-  return verifySegments(path, {
+  damagedGauge.set(0)
+  if (bytesPerSecond === 0 || !(await hasSegments(path))) return { damaged, async stop() {} }
+  const stop = await verifySegments(path, {
     bytesPerSecond,
     onSegment({ path: segment, first, last, problem }) {
       if (problem === null) {
         verified.set(++count.verified)
         return
       }
-      damaged.set(++count.damaged)
+      damagedGauge.set(++count.damaged)
+      if (damaged.length < LISTED_MAX) damaged.push({ first, last, problem })
       log.error(
         { segment, first, last, problem },
         'a sealed segment of the audit ledger is damaged: restore it from a copy',
@@ -33,6 +52,7 @@ export async function verifyInBackground({ config, log, metrics }: BackgroundOpt
     onFault: (error) =>
       log.error({ path, error: error.message }, 'sealed segments of the audit ledger cannot be verified'),
   })
+  return { damaged, stop }
 }
 
 async function hasSegments(path: string): Promise<boolean> {

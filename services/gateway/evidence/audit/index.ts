@@ -109,7 +109,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
   if (files === undefined) keepKeys(path, keyring)
   checkpoints = await openCheckpoints(ledger, keyring, options)
-  const stopVerification = files === undefined ? await verifyInBackground(options) : null
+  const verification = files === undefined ? await verifyInBackground(options) : null
   const signer = () => signerOf(keyring)
   return {
     // All tenants share one ledger: `tenantsFile`, which would separate them, is refused at start.
@@ -131,9 +131,9 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
     },
     recent: () => recent.all(),
     onUnavailable: (notify) => void followers.push(notify),
-    routes: createAuditRoutes({ path, head: () => ledger.head(), keyring, log }),
+    routes: createAuditRoutes({ path, head: () => ledger.head(), damaged: verification?.damaged ?? [], keyring, log }),
     async close() {
-      await stopVerification?.()
+      await verification?.stop()
       await checkpoints?.close()
       await ledger.flush()
       await keeper?.close()

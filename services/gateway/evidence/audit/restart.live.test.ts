@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
@@ -26,6 +26,14 @@ async function opened(auditPath: string, since: RecordPlace | null) {
   return { audit, seen, gauge }
 }
 
+/** The response of `GET /v1/audit/head`. */
+async function headOf({ routes }: { readonly routes: object }) {
+  const handlers = new Map<string, () => Promise<object>>()
+  const on = (route: string, handler: () => Promise<object>) => void handlers.set(route, handler)
+  Reflect.apply(Reflect.get(routes, 'mount'), routes, [{ on }])
+  return JSON.parse(JSON.stringify(await handlers.get('GET /v1/audit/head')?.()))
+}
+
 test('a start reads no sealed segment, keeps recent records, and damage in one is found while it serves', async () => {
   // Shows D3.audit.auditVerifyBytesPerSecond, D3.metric.plat_gateway_audit_verified_segments and
   // D3.metric.plat_gateway_audit_damaged_segments. D3.flag.verify-ledger starts without a position.
@@ -41,6 +49,7 @@ test('a start reads no sealed segment, keeps recent records, and damage in one i
   const position = ledger.head()
   const [oldest = ''] = segments()
   const file = join(path, '..', oldest)
+  const [, missing = ''] = segments()
   writeFileSync(file, readFileSync(file, 'utf8').replace('a-1', 'a-2'))
 
   const second = await opened(path, { seq: position.seq, hash: position.hash })
@@ -52,6 +61,14 @@ test('a start reads no sealed segment, keeps recent records, and damage in one i
   )
   await until(async () => second.gauge('verified_segments') === 2, 'the verification of the others')
   assert.equal(second.gauge('damaged_segments'), 1)
+  const { damagedSegments } = await headOf(second.audit)
+  assert.deepEqual([damagedSegments.length, damagedSegments[0].first], [1, 0])
+  assert.match(damagedSegments[0].problem, /the hash does not match the line/)
   await second.audit.close()
+  rmSync(join(path, '..', missing))
+  const third = await opened(path, { seq: position.seq, hash: position.hash })
+  await until(async () => third.gauge('damaged_segments') === 2, 'the missing segment')
+  assert.match((await headOf(third.audit)).damagedSegments[1].problem, /is missing: restore this segment/)
+  await third.audit.close()
   await assert.rejects(opened(path, null), /is a sealed segment/)
 })

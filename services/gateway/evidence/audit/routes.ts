@@ -11,12 +11,15 @@ import {
   queried,
   seqIn,
 } from '../../admin/index.ts'
+import type { DamagedSegment } from './background.ts'
 import type { Keyring } from './keyring.ts'
 
 export interface AuditRoutesOptions {
   readonly path: string
   /** The last durable record. */
   readonly head: () => { readonly seq: number; readonly hash: string }
+  /** Sealed segments that do not verify, as far as they were found. */
+  readonly damaged: readonly DamagedSegment[]
   readonly keyring: Keyring
   readonly log: Log
 }
@@ -25,12 +28,12 @@ export interface AuditRoutesOptions {
 const FILTERS = ['namespace', 'agent', 'session', 'call', 'kind'] as const
 
 /** `/v1/audit`: head, records, proofs, checkpoints and their public keys (admin API shapes). */
-export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptions): AdminRoutes {
+export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRoutesOptions): AdminRoutes {
   return {
     mount(context) {
       context.on('GET /v1/audit/head', async () => {
         const { seq, hash } = head()
-        return { seq, hash, checkpoint: (await lastCheckpoint(path))?.rec ?? null }
+        return { seq, hash, checkpoint: (await lastCheckpoint(path))?.rec ?? null, damagedSegments: damaged }
       })
       context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
         const cursor = queried(query, 'cursor')
