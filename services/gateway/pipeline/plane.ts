@@ -29,3 +29,48 @@ export interface Plane {
   /** Encodes a frame whose `raw` is null. */
   encode(frame: Frame): Uint8Array
 }
+
+/** A plane that passes everything on to another one, for classes that change some of it. */
+export class PlaneAround implements Plane {
+  readonly #inner: Plane
+
+  constructor(inner: Plane) {
+    this.#inner = inner
+  }
+
+  read(arrival: RequestContext, identity: Identity): ReturnType<Plane['read']> {
+    return this.#inner.read(arrival, identity)
+  }
+
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
+    return this.#inner.forward(call, head)
+  }
+
+  endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {
+    return this.#inner.endsWork?.(arrival, parsed) === true
+  }
+
+  pause(call: Call<'identity'>, leave: () => void): number | null {
+    return this.#inner.pause?.(call, leave) ?? null
+  }
+
+  keepAlive(call: Call<'identity'>, approvalId: string): ReturnType<Plane['keepAlive']> {
+    return this.#inner.keepAlive(call, approvalId)
+  }
+
+  refuse(
+    arrival: RequestContext,
+    parsed: Parsed | null,
+    denial: Denial,
+  ): { readonly head: Head; readonly frame: Frame } {
+    return this.#inner.refuse(arrival, parsed, denial)
+  }
+
+  abort(call: Call, denial: Denial): readonly Frame[] {
+    return this.#inner.abort(call, denial)
+  }
+
+  encode(frame: Frame): Uint8Array {
+    return this.#inner.encode(frame)
+  }
+}

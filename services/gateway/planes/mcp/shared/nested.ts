@@ -8,11 +8,10 @@ import {
   type Identity,
   isDenial,
   type Parsed,
-  type Reply,
   type RequestContext,
   type WireRequest,
 } from '../../../call/index.ts'
-import type { NestedCall, Plane, RunNested, Sink } from '../../../pipeline/index.ts'
+import { type NestedCall, type Plane, PlaneAround, type RunNested, type Sink } from '../../../pipeline/index.ts'
 import { member } from '../../wire/json.ts'
 import type { SharedRequest } from '../message.ts'
 import { type Opened, parseMessage, readPosted, readStream, type ServerPlane } from '../read.ts'
@@ -134,17 +133,18 @@ function wireOf({ arrival, server, method, headers, message }: ServerRequest): W
 }
 
 /** The plane of one nested request, whose message the gateway wrote. */
-class NestedPlane implements Plane {
+class NestedPlane extends PlaneAround {
   readonly #plane: ServerPlane
   readonly #request: ServerRequest
   denial: Denial | null = null
 
   constructor(plane: ServerPlane, request: ServerRequest) {
+    super(plane)
     this.#plane = plane
     this.#request = request
   }
 
-  read(arrival: RequestContext, identity: Identity): Parsed | Denial {
+  override read(arrival: RequestContext, identity: Identity): Parsed | Denial {
     const { server, shared, session, method, message } = this.#request
     const opened: Opened = { reader: this.#plane, arrival, identity, server, shared, session }
     if (method !== 'POST') return readStream(opened, method)
@@ -153,31 +153,23 @@ class NestedPlane implements Plane {
     return isDenial(parsed) ? parsed : readPosted(opened, bytes, parsed)
   }
 
-  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
-    return this.#plane.forward(call, head)
-  }
-
-  endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {
-    if (parsed !== null) return this.#plane.endsWork?.(arrival, parsed) === true
+  override endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {
+    if (parsed !== null) return super.endsWork(arrival, parsed)
     const { method, message } = this.#request
     return method === 'DELETE' || member(message, 'method') === 'notifications/cancelled'
   }
 
-  keepAlive(): null {
+  override keepAlive(): null {
     return null
   }
 
-  refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  override refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     this.denial = denial
-    return this.#plane.refuse(arrival, parsed, denial)
+    return super.refuse(arrival, parsed, denial)
   }
 
-  abort(call: Call, denial: Denial): readonly Frame[] {
+  override abort(call: Call, denial: Denial): readonly Frame[] {
     this.denial = denial
-    return this.#plane.abort(call, denial)
-  }
-
-  encode(frame: Frame): Uint8Array {
-    return this.#plane.encode(frame)
+    return super.abort(call, denial)
   }
 }

@@ -6,14 +6,13 @@ import {
   type Denial,
   deny,
   type ErrorCode,
-  type Frame,
   type Identity,
   isDenial,
   type Parsed,
   type Reply,
   type RequestContext,
 } from '../../../call/index.ts'
-import type { Plane, RunNested } from '../../../pipeline/index.ts'
+import { type Plane, PlaneAround, type RunNested } from '../../../pipeline/index.ts'
 import { member } from '../../wire/json.ts'
 import type { McpRequest } from '../message.ts'
 import type { ServerPlane } from '../read.ts'
@@ -61,7 +60,7 @@ export function createSharedPlane(options: SharedPlaneOptions): Plane {
   return new SharedPlane(options)
 }
 
-class SharedPlane implements Plane {
+class SharedPlane extends PlaneAround {
   readonly #options: SharedPlaneOptions
   readonly #plane: ServerPlane
   readonly #servers: CallersServers
@@ -71,6 +70,7 @@ class SharedPlane implements Plane {
   readonly #inFlight = new InFlightRequests()
 
   constructor(options: SharedPlaneOptions) {
+    super(options.plane)
     const { clock, callable, separator, pools } = options
     this.#options = options
     this.#plane = options.plane
@@ -82,12 +82,15 @@ class SharedPlane implements Plane {
     this.#shortened = new ShortenedNames(this.#naming)
   }
 
-  read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+  override read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     const toolOf = (place: ToolPlace) => this.#toolOf(place)
     return readShared({ reader: this.#plane, servers: this.#servers, naming: this.#naming, toolOf }, arrival, identity)
   }
 
-  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
+  override forward(
+    call: Call<'identity' | 'target' | 'hold'>,
+    head: 'unsent' | 'sent',
+  ): Denial | Promise<Reply | Denial> {
     const request = this.#plane.requestOf(call.wire)
     if (request === undefined) return deny('internal', 'the request was not read')
     if (call.server === ALL_SERVERS) return this.#respond(call, request)
@@ -103,30 +106,6 @@ class SharedPlane implements Plane {
         throw error
       },
     )
-  }
-
-  endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {
-    return this.#plane.endsWork?.(arrival, parsed) === true
-  }
-
-  pause(call: Call<'identity'>, leave: () => void): number | null {
-    return this.#plane.pause?.(call, leave) ?? null
-  }
-
-  keepAlive(call: Call<'identity'>, approvalId: string): ReturnType<Plane['keepAlive']> {
-    return this.#plane.keepAlive(call, approvalId)
-  }
-
-  refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
-    return this.#plane.refuse(arrival, parsed, denial)
-  }
-
-  abort(call: Call, denial: Denial): readonly Frame[] {
-    return this.#plane.abort(call, denial)
-  }
-
-  encode(frame: Frame): Uint8Array {
-    return this.#plane.encode(frame)
   }
 
   /** Forwards a request to its server, in the client's session there. A server that lost the session gets the request again in a new one. */
@@ -209,7 +188,7 @@ class SharedPlane implements Plane {
     const client = clientOf(call, request)
     if (client.session !== null) {
       this.#requests.sessionsOf(client, client.session).level = level
-      void this.#requests.tellAll(client, levelMessage(level))
+      void this.#requests.notifyAll(client, levelMessage(level))
     }
     return resultReply(request, '{}')
   }
@@ -231,8 +210,8 @@ class SharedPlane implements Plane {
       this.#plane.leaveHeld(call, request)
       const server = this.#inFlight.serverOf(call.facts.identity, request, call.body?.value)
       const params = member(call.body?.value, 'params')
-      if (server !== null) void this.#requests.tell(client, server, { ...message, params })
-    } else if (request.method === 'notifications/roots/list_changed') void this.#requests.tellAll(client, message)
+      if (server !== null) void this.#requests.notify(client, server, { ...message, params })
+    } else if (request.method === 'notifications/roots/list_changed') void this.#requests.notifyAll(client, message)
     return ACCEPTED
   }
 

@@ -160,7 +160,7 @@ export class ServerRequests {
   }
 
   /** Sends a message to a server in a session that is open; its response is not relayed. Never rejects. */
-  async tell(client: Client, server: string, message: object | null): Promise<void> {
+  async notify(client: Client, server: string, message: object | null): Promise<void> {
     const { identity, session } = client
     const opening = session === null ? undefined : this.#sessions.of(identity, session).servers.get(server)
     const opened = await opening
@@ -169,11 +169,11 @@ export class ServerRequests {
   }
 
   /** Sends a message to all servers at which the client has a session. Never rejects. */
-  async tellAll(client: Client, message: object): Promise<void> {
+  async notifyAll(client: Client, message: object): Promise<void> {
     const { identity, session } = client
     if (session === null) return
     const { servers } = this.#sessions.of(identity, session)
-    await Promise.all([...servers.keys()].map((server) => this.tell(client, server, message)))
+    await Promise.all([...servers.keys()].map((server) => this.notify(client, server, message)))
   }
 
   /** Ends the client's session and those at its servers. Never rejects. */
