@@ -1,4 +1,4 @@
-export { type Render, type RenderOptions, startRender } from './files/start.ts'
+export { FILE_KINDS, type Render, type RenderOptions, startRender } from './files/start.ts'
 export { renderBudgets } from './render/budgets.ts'
 export type { Declared } from './render/declared.ts'
 export { renderEverything } from './render/everything.ts'

@@ -1,6 +1,7 @@
 import { isObject } from '@plat/core'
 import { isApprovalView } from '@plat/gateway/approvals'
 import { isRevocationView } from '@plat/gateway/revocations'
+import { FILE_KINDS } from '@plat/operator'
 import { API_VERSION, kinds } from '@plat/resources'
 import { callerLine, isWhoami } from '../login/whoami.ts'
 import { admin, adminList } from '../shared/admin-api.ts'
@@ -124,19 +125,8 @@ function headOf(body: unknown): Status['ledger'] {
   return { seq: body.seq, hash: body.hash, checkpointUpTo: typeof upTo === 'number' ? upTo : null, damagedSegments }
 }
 
-/** Kinds that are rendered on a laptop. */
-const COUNTED = [
-  'Agent',
-  'MCPServer',
-  'ToolPolicy',
-  'BudgetPolicy',
-  'MemoryStore',
-  'SovereigntyPolicy',
-  'TrustTier',
-] as const
-
 async function countResources(env: HomeEnv): Promise<Status['resources']> {
-  const counts = COUNTED.map(async (kind) => {
+  const counts = FILE_KINDS.map(async (kind) => {
     const { plural } = kinds[kind]
     const body = await admin(env, 'GET', `/apis/${API_VERSION}/${plural}`)
     const items: readonly unknown[] = isObject(body) && Array.isArray(body.items) ? body.items : []

@@ -22,7 +22,8 @@ const LOOK_EVERY_MS = 2000
 const DOCUMENTS_FIRST_MS = 10_000
 const DOCUMENTS_MS = 1000
 
-const FOLLOWED: readonly Kind[] = [
+/** Kinds that are rendered from files. */
+export const FILE_KINDS = [
   'Agent',
   'MCPServer',
   'ToolPolicy',
@@ -30,7 +31,7 @@ const FOLLOWED: readonly Kind[] = [
   'MemoryStore',
   'SovereigntyPolicy',
   'TrustTier',
-]
+] as const satisfies readonly Kind[]
 
 export interface RenderOptions {
   /** A file store also reports invalid files. */
@@ -107,7 +108,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
     close()
     throw error
   })
-  const following = FOLLOWED.map(follow)
+  const following = FILE_KINDS.map(follow)
   const stopLooking = repeat(clock, () => look().catch(rendersNot))
   return {
     refused: () => [...(store.problems?.() ?? []), ...last.refused],

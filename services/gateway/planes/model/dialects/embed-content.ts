@@ -3,6 +3,7 @@ import type { Denial } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { wrong } from './checks.ts'
 import type { Dialect } from './dialect.ts'
+import { embeddingRequest } from './embeddings.ts'
 import { generateContent, UNKNOWN, unknownIn } from './generate.ts'
 import type { ShapeFault } from './shapes.ts'
 
@@ -21,16 +22,7 @@ export const embedContent: Dialect = {
   method: 'embedContent',
   operation: 'model.embed',
   fault: (value) => requestFault(value, ''),
-  request: (bytes) => ({
-    model: null,
-    stream: false,
-    usageAsked: false,
-    maxTokens: 0,
-    maxTokensMember: null,
-    choices: 1,
-    inputTokensAtMost: bytes.byteLength,
-    bounded: true,
-  }),
+  request: (bytes) => embeddingRequest(null, bytes),
   answerFault: ({ embedding }) => vectorFault(embedding),
 }
 
