@@ -17,14 +17,14 @@ async function setUp(t: TestContext, answer: (url: string, response: ServerRespo
     dialer.close()
     if (server.listening) await closed(server)
   })
-  const answered: string[] = []
+  const responses: string[] = []
   const api = new KubernetesApi({
     access: { server: url, namespace: null, credentials: async () => ({ headers: {}, trust: {} }) },
     dialer,
     clock: systemClock,
-    onAnswer: (method, status) => answered.push(`${method} ${status}`),
+    onAnswer: (method, status) => responses.push(`${method} ${status}`),
   })
-  return { api, server, answered }
+  return { api, server, responses }
 }
 
 async function faultOf(asking: Promise<unknown>): Promise<KubernetesApiError> {
@@ -36,7 +36,7 @@ async function faultOf(asking: Promise<unknown>): Promise<KubernetesApiError> {
 }
 
 test('a refusal has status, reason, causes and retry delay', async (t) => {
-  const { api, answered, server } = await setUp(t, (url, response) => {
+  const { api, responses, server } = await setUp(t, (url, response) => {
     if (url === '/proxy') response.writeHead(502).end('<html>')
     else if (url === '/odd') response.writeHead(200).end('[1]')
     else {
@@ -60,7 +60,7 @@ test('a refusal has status, reason, causes and retry delay', async (t) => {
   await closed(server)
   const gone = await faultOf(api.ask({ method: 'GET', path: '/x' }))
   assert.deepEqual([gone.status, gone.message.startsWith('the API server cannot be reached: ')], [0, true])
-  assert.deepEqual(answered, ['POST 422', 'GET 502', 'GET 200', 'GET 0', 'GET 0'])
+  assert.deepEqual(responses, ['POST 422', 'GET 502', 'GET 200', 'GET 0', 'GET 0'])
 })
 
 test('a watch yields its events, ends with its server or its reader, and fails with a reason', async (t) => {

@@ -99,11 +99,11 @@ for (const kind of ['bearer', 'bound']) {
     const completion = await openai.chat.completions.create({ model: 'small-1', messages })
     assert.equal(completion.choices[0]?.message.content, 'Hello world.')
     const stream = await openai.chat.completions.create({ model: 'small-1', messages, stream: true })
-    let said = ''
-    for await (const chunk of stream) said += chunk.choices[0]?.delta.content ?? ''
-    assert.equal(said, 'Hello world.')
-    const nobody = new OpenAI(sessionOf(kind).openai('nobody'))
-    const denied = await refusalOf(nobody.chat.completions.create({ model: 'small-1', messages }))
+    let reply = ''
+    for await (const chunk of stream) reply += chunk.choices[0]?.delta.content ?? ''
+    assert.equal(reply, 'Hello world.')
+    const unknownRoute = new OpenAI(sessionOf(kind).openai('nobody'))
+    const denied = await refusalOf(unknownRoute.chat.completions.create({ model: 'small-1', messages }))
     assert.deepEqual([denied.code, denied.status], ['unknown_route', 404])
     const other = new OpenAI(sessionOf(kind).openai('other'))
     const missing = await refusalOf(other.chat.completions.create({ model: 'small-1', messages }))
@@ -112,11 +112,11 @@ for (const kind of ['bearer', 'bound']) {
   })
 
   test(`Anthropic, ${kind}: answers, streams, denials`, async () => {
-    const asked = { model: 'claude-test', max_tokens: 100, messages: [{ role: 'user' as const, content: 'hello' }] }
+    const request = { model: 'claude-test', max_tokens: 100, messages: [{ role: 'user' as const, content: 'hello' }] }
     const anthropic = new Anthropic(sessionOf(kind).anthropic('claude'))
-    assert.deepEqual((await anthropic.messages.create(asked)).content, [{ type: 'text', text: 'Hello world' }])
-    assert.equal(await anthropic.messages.stream(asked).finalText(), 'Hello world')
-    const denied = await refusalOf(new Anthropic(sessionOf(kind).anthropic('nobody')).messages.create(asked))
+    assert.deepEqual((await anthropic.messages.create(request)).content, [{ type: 'text', text: 'Hello world' }])
+    assert.equal(await anthropic.messages.stream(request).finalText(), 'Hello world')
+    const denied = await refusalOf(new Anthropic(sessionOf(kind).anthropic('nobody')).messages.create(request))
     assert.deepEqual([denied.code, denied.status], ['unknown_route', 404])
     assert.match(denied.decisionId ?? '', /^[0-9a-f-]{36}$/)
   })
@@ -128,9 +128,9 @@ for (const kind of ['bearer', 'bound']) {
       cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
     })
     const client = await factory.createFromUrl(url, cardPath)
-    const asking = (said: string) => ({
+    const asking = (text: string) => ({
       tenant: '',
-      message: messageOf('', '', said),
+      message: messageOf('', '', text),
       configuration: undefined,
       metadata: undefined,
     })
@@ -144,8 +144,10 @@ for (const kind of ['bearer', 'bound']) {
     assert.equal(kinds[0], 'task')
     const denied = await refusalOf(client.cancelTask({ tenant: '', id: task.id, metadata: undefined }))
     assert.deepEqual([denied.code, denied.status, denied.rule], ['policy_denied', 403, 'secret'])
-    const nobody = sessionOf(kind).a2a('default', 'nobody')
-    assert.ok((await refusalOf(factory.createFromUrl(nobody.url, nobody.cardPath))) instanceof ScopeMissingError)
+    const unknownAgent = sessionOf(kind).a2a('default', 'nobody')
+    assert.ok(
+      (await refusalOf(factory.createFromUrl(unknownAgent.url, unknownAgent.cardPath))) instanceof ScopeMissingError,
+    )
   })
 }
 
@@ -171,14 +173,14 @@ test('a call with a pending approval gets the decision', async () => {
   const session = await fixture.connect({ source: fixture.source({ session: 's3' }) })
   const client = await current(session)
   const held = refusalOf(client.callTool({ name: 'test_embedded_resource', arguments: {} }))
-  const asked: string[] = []
+  const requests: string[] = []
   await until(async () => {
     const { items } = await fixture.admin('/v1/approvals?limit=100')
     for (const { id, state, session: of } of Array.isArray(items) ? items : [])
-      if (state === 'pending' && of === 's3') asked.push(id)
-    return asked.length > 0
+      if (state === 'pending' && of === 's3') requests.push(id)
+    return requests.length > 0
   }, 'the question')
-  await fixture.admin(`/v1/approvals/${asked[0]}/deny`, { reason: 'not today' })
+  await fixture.admin(`/v1/approvals/${requests[0]}/deny`, { reason: 'not today' })
   const denied = await held
   assert.ok(denied instanceof ApprovalRefusedError)
   assert.equal(denied.code, 'approval_denied')

@@ -101,8 +101,8 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
     configuration: undefined,
     metadata: undefined,
   })
-  const shown = fixture.agent.reached.at(-1)?.headers['txn-token']
-  assert.ok(typeof shown === 'string')
+  const receivedToken = fixture.agent.reached.at(-1)?.headers['txn-token']
+  assert.ok(typeof receivedToken === 'string')
   const transactions = createTransactionVerifier({
     trust: { jwksURL: `${fixture.gateway.url}/.well-known/txn-token-jwks.json` },
     audience: 'plat.local',
@@ -110,13 +110,13 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
     agent: 'helper',
   })
   t.after(() => transactions.close())
-  const { caller } = await transactions.verify(shown)
+  const { caller } = await transactions.verify(receivedToken)
   assert.deepEqual([caller.agent, caller.user], ['assistant', 'ada'])
   const helper = await fixture.connect({
     dpop: true,
     source: fixture.source({ agent: 'helper', session: 'h1', user: 'nobody' }),
   })
-  const acting = await helper.delegate({ transaction: shown })
+  const acting = await helper.delegate({ transaction: receivedToken })
   assert.deepEqual([acting.claims?.agent, acting.claims?.user], ['helper', 'ada'])
   assert.deepEqual(acting.claims?.actors, [planner.claims?.subject])
   assert.equal(acting.claims?.jkt, helper.claims?.jkt)

@@ -35,7 +35,9 @@ interface Sample {
 function samplesOf(text: string): Sample[] {
   return [...text.matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = '', labels = '', value]) => ({
     name,
-    labels: Object.fromEntries([...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key = '', said = '']) => [key, said])),
+    labels: Object.fromEntries(
+      [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key = '', value = '']) => [key, value]),
+    ),
     value: Number(value),
   }))
 }
@@ -47,12 +49,12 @@ test('the series of area Tools have the types and labels of the contract, and co
   // D3.metric.plat_gateway_trusted_keys, D3.metric.plat_gateway_tool_pin_events_total,
   // D3.metric.plat_gateway_svid_checks_total and D3.metric.plat_gateway_dpop_requests_total.
   const { metrics } = await served(t)
-  const said = (text: string, series: string, label: string) =>
+  const labelValues = (text: string, series: string, label: string) =>
     new Set(samplesOf(text).flatMap(({ name, labels }) => (name === series ? [labels[label]] : [])))
   let text = ''
   await until(async () => {
     text = await metrics()
-    return said(text, 'plat_gateway_revoked_total', 'scope').size === 1
+    return labelValues(text, 'plat_gateway_revoked_total', 'scope').size === 1
   }, 'the last call, which is counted after its answer')
   for (const [name, [type, ...labels]] of Object.entries(TOOLS)) {
     assert.ok(text.includes(`# TYPE ${name} ${type}\n`), name)
@@ -65,16 +67,16 @@ test('the series of area Tools have the types and labels of the contract, and co
   }
   for (const [where, words] of Object.entries(SAID)) {
     const [series = '', label = ''] = where.split(' ')
-    assert.deepEqual(said(text, series, label), new Set(words), where)
+    assert.deepEqual(labelValues(text, series, label), new Set(words), where)
   }
-  const bounds = said(text, 'plat_gateway_upstream_latency_seconds_bucket', 'le')
+  const bounds = labelValues(text, 'plat_gateway_upstream_latency_seconds_bucket', 'le')
   assert.deepEqual([...bounds], '0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 +Inf'.split(' '))
   assert.match(text, /^plat_gateway_upstreams_configured 5$/m)
   assert.match(text, /^plat_gateway_trusted_keys 1$/m)
   assert.match(text, /^plat_gateway_upstream_errors_total\{server="dead"\} [1-9]/m)
-  const pinned = said(text, 'plat_gateway_tool_pin_events_total', 'server')
+  const pinned = labelValues(text, 'plat_gateway_tool_pin_events_total', 'server')
   assert.deepEqual(pinned, new Set(['strict', 'asking', 'learning']))
   // A caller chooses names: before the server is resolved they count as one.
-  assert.ok(said(text, 'plat_gateway_decisions_total', 'server').has('unknown'))
-  assert.ok(!said(text, 'plat_gateway_decisions_total', 'server').has('nobody'))
+  assert.ok(labelValues(text, 'plat_gateway_decisions_total', 'server').has('unknown'))
+  assert.ok(!labelValues(text, 'plat_gateway_decisions_total', 'server').has('nobody'))
 })

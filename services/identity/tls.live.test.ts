@@ -49,8 +49,8 @@ async function post(port: number, where: string, options: RequestOptions, body: 
     headers,
   })
   sent.end(JSON.stringify(body))
-  const answered: Promise<[IncomingMessage]> = once(sent, 'response').then(([response]) => [response])
-  const [response] = await answered
+  const received: Promise<[IncomingMessage]> = once(sent, 'response').then(([response]) => [response])
+  const [response] = await received
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(Buffer.from(chunk))
   return { status: response.statusCode, body: JSON.parse(Buffer.concat(chunks).toString()) }

@@ -20,11 +20,11 @@ test('before every kind is listed nothing is rendered and no replica is ready', 
   const problem = { request: /^GET \/apis\/plat\.dev\/v1alpha1\/toolpolicies$/, status: 403, reason: 'Forbidden' }
   server.faults.push(problem)
   const operator = await start()
-  const listed = () => server.seen.filter((asked) => problem.request.test(asked)).length
+  const listed = () => server.seen.filter((request) => problem.request.test(request)).length
   await until(() => listed() >= 3, 'the kind to be listed again')
   assert.equal((await fetch(`${operator.url}/readyz`)).status, 503)
   assert.equal(operator.leads(), false)
-  assert.ok(!server.seen.some((asked) => asked.startsWith('PATCH')))
+  assert.ok(!server.seen.some((request) => request.startsWith('PATCH')))
   server.faults.length = 0
   await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'everything is rendered')
   assert.equal((await fetch(`${operator.url}/readyz`)).status, 200)
@@ -41,7 +41,7 @@ test('a ConfigMap that cannot be written is tried again, and counted by the reas
   // Rules come first: files after the failure were not written, and no status says that they are in force.
   assert.notEqual(rendered('policies'), null)
   assert.equal(rendered('upstreams'), null)
-  assert.ok(!server.seen.some((asked) => asked.endsWith('/status')))
+  assert.ok(!server.seen.some((request) => request.endsWith('/status')))
   server.faults.length = 0
   await until(() => Object(server.get(SERVER)).status?.gatewayKey === 'team/s', 'the status is written')
   assert.ok(rendered('upstreams').servers['team/s'] !== undefined)
@@ -55,10 +55,10 @@ test('a status is written after the rendering of what it speaks of', async (t) =
   await until(() => observed() === 1, 'the first status')
   const hold = Promise.withResolvers<void>()
   server.held.push({ request: /^PATCH .*configmaps\/plat-upstreams$/, until: hold.promise })
-  const written = () => server.seen.filter((asked) => asked === `PATCH ${SERVER}/status`).length
+  const written = () => server.seen.filter((request) => request === `PATCH ${SERVER}/status`).length
   const before = written()
   server.put(SERVER, { ...server.get(SERVER), ...spec('b') })
-  const patches = () => server.seen.filter((asked) => asked === `PATCH ${OUT}/configmaps/plat-upstreams`).length
+  const patches = () => server.seen.filter((request) => request === `PATCH ${OUT}/configmaps/plat-upstreams`).length
   await until(() => patches() === 2, 'the second rendering begins')
   // A change of nothing but a label is not a reason to speak of what is not rendered yet.
   server.put(SERVER, { ...server.get(SERVER), metadata: { labels: { a: 'b' } } })
@@ -104,14 +104,14 @@ test('the license is reported, and an invalid one has no effect on the operator'
   )
   const licensed = await start('-license-file=/nowhere/license.jws')
   // Shows D3.metric.plat_license_node_limit. Without a license no day is left, and none is reported.
-  const shown = async (operator: Operator) =>
+  const licenseMetrics = async (operator: Operator) =>
     (await metrics(operator)).match(/^plat_license_.* 1$|^plat_license_(?:days_left|node_limit) .*$/gm)
   const community = (state: string) => [
     `plat_license_state{edition="community",state="${state}"} 1`,
     'plat_license_node_limit 0',
   ]
-  assert.deepEqual(await shown(unlicensed), community('none'))
-  assert.deepEqual(await shown(licensed), community('invalid'))
+  assert.deepEqual(await licenseMetrics(unlicensed), community('none'))
+  assert.deepEqual(await licenseMetrics(licensed), community('invalid'))
   // A replica that does not lead counts nothing.
   assert.doesNotMatch(await metrics(licensed), /^plat_billable_nodes\{/m)
 })
@@ -224,7 +224,7 @@ test('a leader that cannot renew its Lease works no more, and leads again once i
   server.faults.push({ request: /leases/, status: 500, reason: 'InternalError' })
   await until(() => !operator.leads(), 'it stops by itself')
   server.put(SERVER, spec('a'))
-  const leases = () => server.seen.filter((asked) => asked.includes('leases')).length
+  const leases = () => server.seen.filter((request) => request.includes('leases')).length
   const before = leases()
   await until(() => leases() > before + 3, 'requests for the Lease')
   assert.deepEqual(rendered('upstreams').servers, {})

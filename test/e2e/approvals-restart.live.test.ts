@@ -147,9 +147,9 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   assert.equal(await second.call(0, 'wait=0'), 'approval_pending')
 
   const path = join(dir, '.plat/state/audit.jsonl')
-  const told = () => wholeLines(path).map((line) => JSON.parse(line).rec)
-  await until(() => told().some(({ code }) => code === 'approval_pending'), 'the record of the last call')
-  const ends = told().filter((rec) => rec.kind === 'decision' || rec.kind === 'outcome')
+  const records = () => wholeLines(path).map((line) => JSON.parse(line).rec)
+  await until(() => records().some(({ code }) => code === 'approval_pending'), 'the record of the last call')
+  const ends = records().filter((rec) => rec.kind === 'decision' || rec.kind === 'outcome')
   assert.equal(new Set(ends.map((rec) => rec.call)).size, ends.length)
   const kinds = count(ends.map((rec) => rec.code ?? rec.result))
   assert.deepEqual(kinds, { state_unavailable: CALLS, completed: CALLS, approval_pending: 1 })

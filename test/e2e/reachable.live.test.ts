@@ -33,8 +33,8 @@ test('what helm test runs passes on a broker and a gateway that run, and fails w
     'ok the gateway is ready',
     'ok the gateway requires a token',
   ])
-  const nobody = `http://127.0.0.1:${await freePort()}`
-  assert.notEqual((await reach({ ...env, PLAT_GATEWAY_URL: nobody })).status, 0)
+  const unreachable = `http://127.0.0.1:${await freePort()}`
+  assert.notEqual((await reach({ ...env, PLAT_GATEWAY_URL: unreachable })).status, 0)
   // A broker answers on these paths too, but it is no gateway.
   assert.notEqual((await reach({ ...env, PLAT_GATEWAY_URL: broker.url })).status, 0)
 })

@@ -142,16 +142,16 @@ test('metrics report the number and generation of policies, and the result of ea
     config: { policyFile, policyReloadSeconds: 1 },
   })
   t.after(() => gateway.close())
-  const told = async () => ({
+  const counts = async () => ({
     loaded: await sample(gateway, 'plat_gateway_policies_loaded'),
     revision: await sample(gateway, 'plat_gateway_policy_revision'),
     ok: await sample(gateway, 'plat_gateway_policy_reloads_total{result="ok"}'),
     error: await sample(gateway, 'plat_gateway_policy_reloads_total{result="error"}'),
   })
-  assert.deepEqual(await told(), { loaded: 1, revision: 3, ok: 1, error: Number.NaN })
+  assert.deepEqual(await counts(), { loaded: 1, revision: 3, ok: 1, error: Number.NaN })
   await put(7, 'a', 'b')
-  await until(async () => (await told()).revision === 7, 'the new policies')
+  await until(async () => (await counts()).revision === 7, 'the new policies')
   await writeWhole(policyFile, 'broken')
-  await until(async () => (await told()).error === 1, 'the load that failed')
-  assert.deepEqual(await told(), { loaded: 2, revision: 7, ok: 2, error: 1 })
+  await until(async () => (await counts()).error === 1, 'the load that failed')
+  assert.deepEqual(await counts(), { loaded: 2, revision: 7, ok: 2, error: 1 })
 })

@@ -207,9 +207,9 @@ test('an invalid revocation is refused with its field, and one without the token
     [{ target: { all: true }, expiresAt: '2099-19-01T00:00:00Z' }, /expiresAt: not a valid time/],
     [{ target: { all: true }, id: 'mine' }, /id|additional/],
   ]
-  for (const [asked, expected] of wrong) {
-    const { status, body } = await api('POST', '/v1/revocations', asked)
-    assert.deepEqual([status, body.error], [400, 'invalid_request'], JSON.stringify(asked))
+  for (const [revocation, expected] of wrong) {
+    const { status, body } = await api('POST', '/v1/revocations', revocation)
+    assert.deepEqual([status, body.error], [400, 'invalid_request'], JSON.stringify(revocation))
     assert.match(String(body.message), expected)
   }
   const headers = { 'content-type': 'application/json' }
@@ -222,7 +222,7 @@ test('an invalid revocation is refused with its field, and one without the token
 test('what was revoked stays revoked over a restart, until it is lifted or its time is over', async () => {
   // Shows D3.cost.revocationsJournalPath.
   const target = { agent: 'default/mallory' }
-  const { body: kept } = await api('POST', '/v1/revocations', { target, mode: 'suspend' })
+  const { body: created } = await api('POST', '/v1/revocations', { target, mode: 'suspend' })
   const short = { target: { user: 'ada' }, expiresAt: new Date(Date.now() + 2_000).toISOString() }
   const { body: ended } = await api('POST', '/v1/revocations', short)
   await up.stop()
@@ -230,14 +230,14 @@ test('what was revoked stays revoked over a restart, until it is lifted or its t
   const bearer = await token('mallory', 'm')
   assert.equal(await code(bearer), 'suspended')
   assert.equal(await code(await token('planner', 'p')), 'ok')
-  const told = async () => {
+  const listedIds = async () => {
     const { items } = (await api('GET', '/v1/revocations')).body
     assert.ok(Array.isArray(items))
     return items.map((item) => item.id)
   }
-  assert.ok((await told()).includes(kept.id))
-  await until(async () => !(await told()).includes(ended.id), 'the expired revocation to be removed')
-  assert.equal((await api('DELETE', `/v1/revocations/${kept.id}`)).status, 204)
+  assert.ok((await listedIds()).includes(created.id))
+  await until(async () => !(await listedIds()).includes(ended.id), 'the expired revocation to be removed')
+  assert.equal((await api('DELETE', `/v1/revocations/${created.id}`)).status, 204)
   assert.equal(await code(bearer), 'ok')
   await up.stop()
   await start()
@@ -298,16 +298,16 @@ test('without a readable, valid file every call is denied, running ones too, unt
       const streams = await Promise.all(bearers.map((bearer) => stream(bearer, 'slow')))
       await plant()
       const began = performance.now()
-      const told = await Promise.all(streams.map(({ ended }) => ended))
-      for (const { text } of told) assert.match(text, /revocations_unavailable/, name)
-      const asked = await Promise.all(Array.from({ length: 30 }, (_, n) => code(bearers[n % bearers.length] ?? '')))
-      assert.deepEqual([...new Set(asked)], ['revocations_unavailable'], name)
+      const ends = await Promise.all(streams.map(({ ended }) => ended))
+      for (const { text } of ends) assert.match(text, /revocations_unavailable/, name)
+      const codes = await Promise.all(Array.from({ length: 30 }, (_, n) => code(bearers[n % bearers.length] ?? '')))
+      assert.deepEqual([...new Set(codes)], ['revocations_unavailable'], name)
       assert.equal(await metric('plat_gateway_revocation_list_ok'), '0')
       await rm(file, { recursive: true, force: true })
       await writeList([])
       await until(async () => (await code(bearers[0] ?? '')) === 'ok', `the end of ${name}`)
       assert.equal(await metric('plat_gateway_revocation_list_ok'), '1')
-      return Math.max(...told.map(({ at }) => at)) - began
+      return Math.max(...ends.map(({ at }) => at)) - began
     })
   }
 })
@@ -322,8 +322,8 @@ test(`one revocation of all callers aborts ${MANY} running streams`, async (t) =
     const { body } = await api('POST', '/v1/revocations', { target: { all: true }, mode: 'suspend' })
     // A call whose answer has come may still be about to leave.
     assert.ok(Number(body.cut) >= MANY, String(body.cut))
-    const told = await Promise.all(streams.map(({ ended }) => ended))
-    const took = told.map(({ at }) => at - began).sort((a, b) => a - b)
+    const ends = await Promise.all(streams.map(({ ended }) => ended))
+    const took = ends.map(({ at }) => at - began).sort((a, b) => a - b)
     t.diagnostic(`p99 ${took[Math.ceil(MANY * 0.99) - 1]?.toFixed(1)} ms, longest ${took.at(-1)?.toFixed(1)} ms`)
     assert.equal((await api('DELETE', `/v1/revocations/${body.id}`)).status, 204)
     return took.at(-1) ?? 0

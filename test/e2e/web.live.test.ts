@@ -15,11 +15,11 @@ const CARD = '4111 1111 1111 1111'
 
 let gateway: GatewayProcess
 let port = 0
-const asked: string[] = []
+const requests: string[] = []
 const closers: (() => unknown)[] = []
 
 const site: RequestListener = (request, response) => {
-  asked.push(request.url ?? '')
+  requests.push(request.url ?? '')
   if (request.url?.startsWith('/search')) {
     const results = [{ url: 'https://localhost/found', title: 'Found', content: 'here' }]
     response.end(JSON.stringify({ results }))
@@ -120,7 +120,7 @@ for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
 test('a host that the Agent denies is one denial before any request', async () => {
   // Shows D2.agent.web.deniedDomains and D2.agent.web.allowedDomains.
   const client = await connected(tokenOf('denied'))
-  const before = asked.length
+  const before = requests.length
   await assert.rejects(
     passed(client.callTool(page('a.localhost'))),
     (error: Error & { code?: number; data?: unknown }) => {
@@ -134,7 +134,7 @@ test('a host that the Agent denies is one denial before any request', async () =
     /Agent\.spec\.web\.allowedDomains does not name its domain/,
   )
   await client.close()
-  assert.equal(asked.length, before)
+  assert.equal(requests.length, before)
   await until(async () => (await records('denied')).length === 2, 'both denials')
   const kinds = (await records('denied')).map(({ kind, code }) => `${kind} ${code}`)
   assert.deepEqual(kinds, ['decision policy_denied', 'decision policy_denied'])

@@ -44,7 +44,7 @@ after(async () => {
 })
 
 const validate = () => printed((output) => validateResources({ dir }, output))
-const shown = (output: 'table' | 'json') => printed((to) => budgets({ dir, output }, to))
+const budgetsIn = (output: 'table' | 'json') => printed((to) => budgets({ dir, output }, to))
 
 async function refusal(): Promise<string | null> {
   const minted = await printed((output) =>
@@ -61,7 +61,7 @@ async function refusal(): Promise<string | null> {
 
 /** By id: micro-units, or tokens. */
 async function spent(): Promise<Record<string, number>> {
-  const items = JSON.parse((await shown('json')).text)
+  const items = JSON.parse((await budgetsIn('json')).text)
   const amount = ({ spent: { micros, tokens } }: { spent: { micros?: number; tokens?: number } }) => micros ?? tokens
   return Object.fromEntries(items.map((item: { id: string; spent: object }) => [item.id, amount(item)]))
 }
@@ -81,7 +81,7 @@ test('budgets of resources are validated, enforced and shown, and refused ones h
       'Agent/default/assistant/month': 500,
       'BudgetPolicy/default/team/day-tokens': 140,
     })
-    const { code, text } = await shown('table')
+    const { code, text } = await budgetsIn('table')
     assert.equal(code, 0)
     assert.match(text, /^BUDGET +PERIOD +CAP +SPENT +HELD +LEFT +RESETS$/m)
     assert.match(

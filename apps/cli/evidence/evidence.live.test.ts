@@ -23,18 +23,18 @@ after(async () => {
 })
 
 test('evidence is made, listed, fetched and checked from the terminal, and by the script of the documentation', async () => {
-  const asked = { dir, output: 'table' } as const
+  const options = { dir, output: 'table' } as const
   const ask = (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Bearer ${up.env.PLAT_ADMIN_TOKEN}`, 'content-type': 'application/json' }
     return fetch(`${up.env.PLAT_ADMIN_URL}${path}`, { ...init, headers })
   }
-  assert.match((await printed((to) => evidenceList(asked, to))).text, /no evidence objects/)
+  assert.match((await printed((to) => evidenceList(options, to))).text, /no evidence objects/)
   for (const agent of ['a', 'b', 'c']) {
     await ask('/v1/revocations', { method: 'POST', body: JSON.stringify({ target: { agent: `shop/${agent}` } }) })
   }
-  const { text } = await printed((to) => evidenceCreate({ ...asked, namespace: 'shop' }, to))
+  const { text } = await printed((to) => evidenceCreate({ ...options, namespace: 'shop' }, to))
   const id = /plat evidence get (\S+)$/.exec(text)?.[1] ?? assert.fail(text)
-  const listed = await printed((to) => evidenceList(asked, to))
+  const listed = await printed((to) => evidenceList(options, to))
   assert.match(listed.text, new RegExp(`${id} .* token:admin +namespace=shop +\\d+ of 0-\\d+ +no`))
   const file = join(dir, 'object.evidence')
   await printed((to) => evidenceGet({ dir, id, file }, to))

@@ -58,8 +58,8 @@ test('servers of a client become resources, secrets go into .plat/secrets, and t
     assert.doesNotMatch(lines.join('\n'), new RegExp(secret))
   }
   assert.match(await text('resources/mcpservers/default/server-web.yaml'), /^# yaml-language-server: \$schema=\.\.\//)
-  const { code: valid, text: said } = await printed((output) => validateResources({ dir, strict: true }, output))
-  assert.equal(valid, 0, said)
+  const { code: valid, text: report } = await printed((output) => validateResources({ dir, strict: true }, output))
+  assert.equal(valid, 0, report)
 })
 
 test('servers on stdin and stdout are converted, their variables are secrets, and secret arguments are not converted', async () => {
@@ -86,8 +86,8 @@ test('servers on stdin and stdout are converted, their variables are secrets, an
   assert.equal(await text('.plat/secrets/default/files/TOKEN'), 'in-a-variable')
   assert.equal(await text('.plat/secrets/default/files/HOST'), 'here')
   assert.doesNotMatch(files + lines.join('\n'), /in-a-variable|in-an-argument/)
-  const { code: valid, text: said } = await printed((output) => validateResources({ dir, strict: true }, output))
-  assert.equal(valid, 0, said)
+  const { code: valid, text: report } = await printed((output) => validateResources({ dir, strict: true }, output))
+  assert.equal(valid, 0, report)
 })
 
 test('what exists is kept, and the steps that are left are printed', async () => {

@@ -106,8 +106,8 @@ test('a call that is not written right is one line', async () => {
 async function run(text: string, output: 'table' | 'json' = 'table') {
   const file = join(dir, 'tests.yaml')
   await writeFile(file, text)
-  const { code, text: said } = await printed((to) => policyTestFile({ dir, file, output }, to))
-  return { code, text: said.replaceAll(file, 'tests.yaml') }
+  const { code, text: report } = await printed((to) => policyTestFile({ dir, file, output }, to))
+  return { code, text: report.replaceAll(file, 'tests.yaml') }
 }
 
 test('tests of a file pass, or fail with line, verdict and rule', async () => {

@@ -31,7 +31,7 @@ async function listed(): Promise<{ id: string; target: Record<string, string>; r
 }
 
 test('plat revoke is in force when it returns and says how to undo it; lift undoes it', async () => {
-  const asked = {
+  const options = {
     dir,
     target: 'agent:assistant',
     mode: 'suspend',
@@ -39,25 +39,25 @@ test('plat revoke is in force when it returns and says how to undo it; lift undo
     for: '1h',
     output: 'table',
   } as const
-  const { code, text } = await printed((output) => revoke(asked, output))
+  const { code, text } = await printed((output) => revoke(options, output))
   assert.equal(code, 0)
   assert.match(text, /^suspended agent:assistant until 2.*Z; ended 0 live calls\nlift it with: plat revocations lift /)
   const [one] = await listed()
   assert.deepEqual(one?.target, { agent: 'default/assistant' })
-  const shown = (await printed((output) => revocationsList({ dir, output: 'table' }, output))).text
-  assert.match(shown, /agent:default\/assistant\s+suspend\s+2\S+\s+breakglass\s+drill/)
+  const list = (await printed((output) => revocationsList({ dir, output: 'table' }, output))).text
+  assert.match(list, /agent:default\/assistant\s+suspend\s+2\S+\s+breakglass\s+drill/)
   await printed((output) => revocationsLift({ dir, id: one?.id ?? '' }, output))
   assert.match((await printed((output) => revocationsList({ dir, output: 'table' }, output))).text, /no revocations/)
 })
 
 test('revoking an undeclared name prints a warning with the agent that may have been meant', async () => {
-  const said: string[] = []
-  const output: Output = { out() {}, err: (text) => said.push(text) }
-  const asked = { dir, mode: 'revoke', for: '1h', output: 'table' } as const
-  await revoke({ ...asked, target: 'agent:assistent' }, output)
-  assert.deepEqual(said, ['check the name: no agent default/assistent: did you mean default/assistant?'])
-  await revoke({ ...asked, target: 'agent:assistant' }, output)
-  assert.equal(said.length, 1)
+  const warnings: string[] = []
+  const output: Output = { out() {}, err: (text) => warnings.push(text) }
+  const options = { dir, mode: 'revoke', for: '1h', output: 'table' } as const
+  await revoke({ ...options, target: 'agent:assistent' }, output)
+  assert.deepEqual(warnings, ['check the name: no agent default/assistent: did you mean default/assistant?'])
+  await revoke({ ...options, target: 'agent:assistant' }, output)
+  assert.equal(warnings.length, 1)
   for (const { id } of await listed()) await revocationsLift({ dir, id }, output)
 })
 
@@ -70,13 +70,13 @@ test('an id that the gateway does not know is answered with the list that has th
 })
 
 test('a refusal of the gateway, or an invalid target, is reported in one line', async () => {
-  const asked = { dir, mode: 'revoke', output: 'table' } as const
+  const options = { dir, mode: 'revoke', output: 'table' } as const
   const quiet: Output = { out() {}, err() {} }
   await assert.rejects(
-    revoke({ ...asked, target: 'session:default/assistant' }, quiet),
+    revoke({ ...options, target: 'session:default/assistant' }, quiet),
     /refused: target\.session: must/,
   )
-  await assert.rejects(revoke({ ...asked, target: 'all', for: 'soon' }, quiet), /-for: soon is not a duration/)
+  await assert.rejects(revoke({ ...options, target: 'all', for: 'soon' }, quiet), /-for: soon is not a duration/)
   await assert.rejects(revocationsLift({ dir, id: 'unknown' }, quiet), /no revocation with this id/)
   assert.throws(() => parseTarget('sesion:a/b/c'), /did you mean session/)
   assert.throws(() => parseTarget('user:'), /no name/)

@@ -29,7 +29,7 @@ async function ran(command: (output: Output) => Promise<number>) {
 const list = (output: WideFormat = 'table') => ran((to) => sessionsList({ dir, output }, to))
 const timeline = (id: string, output: WideFormat = 'table') => ran((to) => sessionTimeline({ dir, id, output }, to))
 const show = (id: string, output: WideFormat = 'table') => ran((to) => showCall({ dir, id, output }, to))
-const shown = (output: WideFormat = 'table') => ran((to) => status({ dir, output }, to))
+const statusText = (output: WideFormat = 'table') => ran((to) => status({ dir, output }, to))
 
 async function call(tool: string): Promise<{ decisionId?: string }> {
   const lines: string[] = []
@@ -119,7 +119,7 @@ test('plat show explains a refusal by its decisionId', async () => {
 })
 
 test('plat status shows what runs, and exits with 3 while something is refused', async () => {
-  const { code, out } = await shown()
+  const { code, out } = await statusText()
   assert.equal(code, 0, out)
   for (const row of [
     new RegExp(`^gateway +${up.env.PLAT_GATEWAY_URL} ready$`, 'm'),
@@ -136,9 +136,9 @@ test('plat status shows what runs, and exits with 3 while something is refused',
     url: 'https://a.example/mcp',
     auth: { type: 'mtls', mtls: { certSecretRef: { name: 'no' } } },
   })
-  const refused = async () => JSON.parse((await shown('json')).out)
+  const refused = async () => JSON.parse((await statusText('json')).out)
   await until(async () => (await refused()).resources.mcpservers.inForce === 1, 'the refusal in the status')
-  const found = await shown()
+  const found = await statusText()
   assert.equal(found.code, 3)
   assert.match(found.out, /^in force +1 agents, 1 of \d mcpservers/m)
   assert.match(found.out, /^refused: mcpservers\/default\/bad\.yaml:1: spec\.auth\.mtls\.certSecretRef: no Secret/m)

@@ -17,9 +17,9 @@ test('commands accept only strict JSON of the broker and of the admin API', asyn
   assert.deepEqual(await admin({ ...env, ...tokens }, 'GET', '/v1/whoami'), MINTED)
   for (const [fault, bytes] of hostileDocuments(MINTED, 64 * 1024)) {
     next(bytes)
-    const told = await mint(url, 'b', REQUEST).then(() => 'ok', reasonOf)
-    assert.match(told, /^the identity broker refused: .{1,200}$/, fault)
-    assert.ok(!told.includes(DOCUMENT_MARK), fault)
+    const outcome = await mint(url, 'b', REQUEST).then(() => 'ok', reasonOf)
+    assert.match(outcome, /^the identity broker refused: .{1,200}$/, fault)
+    assert.ok(!outcome.includes(DOCUMENT_MARK), fault)
     // Its callers check the shape.
     if (['an array', 'a text', 'too many bytes'].includes(fault)) continue
     assert.equal(await admin({ ...env, ...tokens }, 'GET', '/v1/whoami'), null, fault)

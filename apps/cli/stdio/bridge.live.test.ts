@@ -65,21 +65,21 @@ test('a shared process has one handshake, and answers each caller alone', async 
     ],
     'the log line could be about another session',
   )
-  const asked = await one.call('ask', first)
-  assert.match(asked, /not offered/, 'a request could be for any session')
+  const response = await one.call('ask', first)
+  assert.match(response, /not offered/, 'a request could be for any session')
   const level = await one.send({ jsonrpc: '2.0', id: 1, method: 'logging/setLevel' }, { session: first })
   assert.deepEqual(Object(level.messages[0]?.error).code, -32601)
 })
 
 test('a shared process answers a handshake with the revision that the client requested, if that is older', async (t) => {
   const { client } = await testBridge(t, [childSpec({ perSession: false })])
-  const answered = async (protocolVersion: string) => {
+  const responseOf = async (protocolVersion: string) => {
     const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } }
     const { messages } = await client().send({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
     return Object(messages[0]?.result).protocolVersion
   }
-  for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) assert.equal(await answered(revision), revision)
-  for (const other of ['2024-01-01', '2027-01-01', '"']) assert.equal(await answered(other), '2025-11-25')
+  for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) assert.equal(await responseOf(revision), revision)
+  for (const other of ['2024-01-01', '2027-01-01', '"']) assert.equal(await responseOf(other), '2025-11-25')
 })
 
 test('a process of one session sends its requests, log lines and changes to its client', async (t) => {
@@ -94,7 +94,7 @@ test('a process of one session sends its requests, log lines and changes to its 
   }, 'the change on the stream')
   const message = { jsonrpc: '2.0', id: 5, method: 'tools/call', params: { name: 'ask' } }
   const sent: Promise<unknown>[] = []
-  const answered = await one.send(message, {
+  const response = await one.send(message, {
     session,
     seen(request) {
       if (request.method !== 'sampling/createMessage') return
@@ -102,7 +102,7 @@ test('a process of one session sends its requests, log lines and changes to its 
       sent.push(one.send(answer, { session }).then(() => one.send(answer, { session })))
     },
   })
-  assert.equal(textIn(answered), '{"model":"m"}')
+  assert.equal(textIn(response), '{"model":"m"}')
   await Promise.all(sent)
 })
 

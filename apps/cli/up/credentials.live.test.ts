@@ -91,8 +91,8 @@ test('plat up presents Secrets of .plat/secrets and exchanged tokens to servers,
   await until(async () => (await called('notes')) === 'Bearer a-secret', 'the Secret to be shown')
   await until(async () => (await up.problems()).refused.length === 0, 'nothing to be refused')
 
-  const shown = await called('reports')
-  const claims = JSON.parse(Buffer.from(shown.split('.')[1] ?? '', 'base64url').toString())
+  const result = await called('reports')
+  const claims = JSON.parse(Buffer.from(result.split('.')[1] ?? '', 'base64url').toString())
   assert.deepEqual([claims.aud, claims.scope, claims.plat_agent], ['reports', 'tools:reports', 'assistant'])
-  assert.notEqual(shown, `Bearer ${token}`)
+  assert.notEqual(result, `Bearer ${token}`)
 })

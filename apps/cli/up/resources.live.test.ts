@@ -176,7 +176,7 @@ test('a server that does not support the revision is not called: -32022 with the
     'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
     'io.modelcontextprotocol/clientCapabilities': {},
   }
-  const asked = (name: string) =>
+  const listTools = (name: string) =>
     fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/${name}`, {
       method: 'POST',
       headers: {
@@ -194,11 +194,11 @@ test('a server that does not support the revision is not called: -32022 with the
         params: { name: 'read', arguments: {}, _meta: meta },
       }),
     })
-  const refused = await asked('legacy')
+  const refused = await listTools('legacy')
   const { error } = Object(await refused.json())
   assert.deepEqual([refused.status, error.code], [400, -32022])
   assert.deepEqual(error.data.supported, ['2025-06-18', '2025-11-25'])
-  assert.equal((await asked('notes')).status, 200)
+  assert.equal((await listTools('notes')).status, 200)
   assert.equal(await called('assistant', 'legacy'), '/legacy')
 })
 

@@ -60,7 +60,7 @@ async function served(
 
 const ask = await served({ PLAT_ADMIN_TOKEN: TOKEN })
 /** The answer's members, read as text. */
-async function told(response: Response): Promise<Readonly<Record<string, string>>> {
+async function fieldsOf(response: Response): Promise<Readonly<Record<string, string>>> {
   const body: unknown = await response.json()
   const members = typeof body === 'object' && body !== null ? Object.entries(body) : []
   return Object.fromEntries(members.map(([name, value]) => [name, String(value)]))
@@ -79,7 +79,7 @@ test('only the exact token is let in, and the answer says how to come back', asy
     const response = await ask('/v1/pins', { headers: { ...(wrong !== undefined && { authorization: wrong }) } })
     assert.equal(response.status, 401, String(wrong))
     assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer/)
-    const body = await told(response)
+    const body = await fieldsOf(response)
     assert.deepEqual(Object.keys(body), ['error', 'message', 'requestId'])
     assert.equal(body.error, 'unauthenticated')
     assert.equal(body.requestId, response.headers.get('x-plat-request-id'))
@@ -94,7 +94,7 @@ test('a list is paged by limit and cursor, and both are checked', async () => {
   assert.deepEqual(await read('/v1/pins?limit=2'), { items: [{ id: 'c' }, { id: 'b' }], nextCursor: 'b' })
   assert.deepEqual(await read('/v1/pins?limit=2&cursor=b'), { items: [{ id: 'a' }], nextCursor: null })
   for (const query of ['limit=0', 'limit=1001', 'limit=x', 'limit=1&limit=2']) {
-    const refused = await told(await ask(`/v1/pins?${query}`, { headers: { authorization } }))
+    const refused = await fieldsOf(await ask(`/v1/pins?${query}`, { headers: { authorization } }))
     assert.match(refused.message ?? '', /^limit:/, query)
   }
 })
@@ -154,7 +154,7 @@ test('with auditFailurePolicy closed a change is recorded before it is made, and
   assert.deepEqual(outcome, { ...who, phase: undefined, status: 200 })
   works = false
   const refused = await closed('/v1/approvals/x/deny', as('y'))
-  assert.deepEqual([refused.status, (await told(refused)).error], [503, 'audit_unavailable'])
+  assert.deepEqual([refused.status, (await fieldsOf(refused)).error], [503, 'audit_unavailable'])
   const forget = await closed('/v1/memory/users/ada', { method: 'DELETE', headers: { authorization } })
   assert.equal(forget.status, 503, 'a feature that writes its own record as well')
   assert.equal(made.length, 1)
@@ -179,11 +179,11 @@ test('refused tokens are counted and logged without the token, and a good one pa
 test('a body that does not fit names its field, and one that is not JSON is refused', async () => {
   const wrong = await ask('/v1/approvals/x/deny', { ...as('y'), body: '{"name":7}' })
   assert.equal(wrong.status, 400)
-  assert.match((await told(wrong)).message ?? '', /^name: /)
+  assert.match((await fieldsOf(wrong)).message ?? '', /^name: /)
   const extra = await ask('/v1/approvals/x/deny', { ...as('y'), body: '{"name":"y","more":1}' })
   assert.equal(extra.status, 400)
   const twice = await ask('/v1/approvals/x/deny', { ...as('y'), body: '{"name":"y","name":"z"}' })
-  assert.equal((await told(twice)).error, 'invalid_request')
+  assert.equal((await fieldsOf(twice)).error, 'invalid_request')
 })
 
 test('without the token there is no admin API: every path is 404', async () => {

@@ -64,21 +64,21 @@ test('every route permits only the roles of its row', async (t) => {
   const ask = await setUp(t)
   const absent: string[] = []
   for (const [route, row] of Object.entries(adminRoutes)) {
-    const asked = calling(route)
-    const stranger = await ask(null, asked)
+    const request = calling(route)
+    const stranger = await ask(null, request)
     if (/nothing at this path/.test(stranger.text)) {
       absent.push(route)
       continue
     }
-    assert.equal(stranger.status === 401, row.needs !== 'none', `${asked} without a token: ${stranger.status}`)
+    assert.equal(stranger.status === 401, row.needs !== 'none', `${request} without a token: ${stranger.status}`)
     const people: [string, Role | null, 'everywhere' | 'shop'][] = [['somebody', null, 'everywhere']]
     for (const role of ALL_ROLES) people.push([role, role, 'everywhere'], [`shop-${role}`, role, 'shop'])
-    const answers = await Promise.all(people.map(([user]) => ask(user, asked)))
+    const answers = await Promise.all(people.map(([user]) => ask(user, request)))
     for (const [index, [user, role, where]] of people.entries()) {
       const { status, text } = answers[index] ?? assert.fail()
-      assert.equal(status !== 403, expected(row, role, where), `${asked} as ${user}: ${status} ${text}`)
-      assert.notEqual(status, 401, `${asked} as ${user}`)
-      assert.notEqual(status, 500, `${asked} as ${user}: ${text}`)
+      assert.equal(status !== 403, expected(row, role, where), `${request} as ${user}: ${status} ${text}`)
+      assert.notEqual(status, 401, `${request} as ${user}`)
+      assert.notEqual(status, 500, `${request} as ${user}: ${text}`)
     }
   }
   // Rows of disabled features; any other row without a route is a bug.

@@ -79,13 +79,13 @@ const READERS: Readonly<Record<string, Reader>> = {
     valid: { keys: [] },
     maxBytes: 1024 * KIB,
     async read({ url, dialer }) {
-      const told: string[] = []
-      const warn = (fields: object) => void told.push(String(Object(fields).error ?? 'no keys'))
+      const warnings: string[] = []
+      const warn = (fields: object) => void warnings.push(String(Object(fields).error ?? 'no keys'))
       const log = { info() {}, warn }
       const source = jwksSource({ url, refreshSeconds: 300, dialer, clock: systemClock, log })
       await source.start()
       source.close()
-      return told.join() === 'no keys' ? 'ok' : told.join()
+      return warnings.join() === 'no keys' ? 'ok' : warnings.join()
     },
   },
   'a collector of spans': {
@@ -125,10 +125,10 @@ for (const [name, { valid, maxBytes, read, accepts = [] }] of Object.entries(REA
     assert.equal(await read({ url, host, dialer }), 'ok')
     for (const [fault, bytes] of hostileDocuments(document, maxBytes)) {
       next(bytes)
-      const told = await read({ url, host, dialer })
-      if (accepts.includes(fault)) assert.equal(told, 'ok')
-      else assert.match(told, /^(?!ok$).{1,200}$/, fault)
-      assert.ok(!told.includes(DOCUMENT_MARK), fault)
+      const outcome = await read({ url, host, dialer })
+      if (accepts.includes(fault)) assert.equal(outcome, 'ok')
+      else assert.match(outcome, /^(?!ok$).{1,200}$/, fault)
+      assert.ok(!outcome.includes(DOCUMENT_MARK), fault)
     }
   })
 

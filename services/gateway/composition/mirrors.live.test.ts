@@ -145,12 +145,12 @@ test('connected accounts stand in the cluster without their tokens, and go with 
   await vault.connect(owner, tokensOf(clock, { expiresAt: Date.parse('2026-12-01T00:00:00Z') }))
   await start({
     accounts: {
-      wanted: () => accounts.list().map((kept) => mirroredAccount(kept, 'people')),
+      wanted: () => accounts.list().map((account) => mirroredAccount(account, 'people')),
       follow: (tell) => accounts.follow(tell),
     },
   })
-  const [kept = assert.fail('no account')] = accounts.list()
-  const { name } = mirroredAccount(kept, 'people')
+  const [account = assert.fail('no account')] = accounts.list()
+  const { name } = mirroredAccount(account, 'people')
   const there = () => server.get(`${API}/namespaces/people/connectedaccounts/${name}`)
   await until(() => there() !== undefined, 'the account')
   assert.deepEqual(there()?.spec, {
@@ -160,7 +160,7 @@ test('connected accounts stand in the cluster without their tokens, and go with 
     expiresAt: '2026-12-01T00:00:00Z',
   })
   assert.doesNotMatch(JSON.stringify(there()), /first|r-0/)
-  await vault.remove(kept.account, 'removed')
+  await vault.remove(account.account, 'removed')
   await until(() => there() === undefined, 'the removed one to go')
 })
 

@@ -35,7 +35,7 @@ test('the configuration and resources of docs/cluster-operations.md are valid, a
 })
 
 test('the configuration and the policy of docs/infrastructure.md are valid, and its answer is the one that is given', async () => {
-  const [json = '', answered = ''] = examples('infrastructure.md', 'json')
+  const [json = '', response = ''] = examples('infrastructure.md', 'json')
   assert.deepEqual(parseResource('ToolPolicy', examples('infrastructure.md', 'yaml')[0] ?? '').problems, [])
   const { infra: config } = configWith(JSON.parse(json))
   const seals = { seal: (_: unknown, text: string) => text, open: (_: unknown, text: string) => text }
@@ -50,7 +50,7 @@ test('the configuration and the policy of docs/infrastructure.md are valid, and 
     { address: 'aws_instance.web', actions: ['update'] },
     { address: 'aws_db_instance.main', type: 'aws_db_instance', actions: ['delete', 'create'] },
   ])
-  assert.deepEqual({ ...(await judged(plan)), planSha256: '3b1f…' }, JSON.parse(answered))
+  assert.deepEqual({ ...(await judged(plan)), planSha256: '3b1f…' }, JSON.parse(response))
   assert.match((await judged(plan, testIdentity)).reason, /infra\.budgets\.perAgent\.\*\.maxTier is 2/)
   assert.match((await judged(planOf([{ type: 'external', mode: 'data', actions: ['read'] }]))).reason, /denyTypes/)
   const protectedOne = { address: 'module.eu.module.production.aws_instance.web', actions: ['update'] }

@@ -35,15 +35,15 @@ test('a long-poll lasts at most 25 seconds, whatever was requested', async (t) =
   const { server, refused, clock } = await setUp(t)
   server.change(SANDBOX, pooled)
   for (const wait of ['25', '26', '99999999999999999999']) {
-    let answered: string | null = null
+    let outcome: string | null = null
     refused(`?wait=${wait}`).then((answer) => {
-      answered = answer
+      outcome = answer
     })
     await pass(clock, 24_900, () => server.watching() === 1)
-    assert.equal(answered, null, wait)
+    assert.equal(outcome, null, wait)
     await clock.advance(101)
-    await until(() => answered !== null)
-    assert.equal(answered, '425 not_adopted')
+    await until(() => outcome !== null)
+    assert.equal(outcome, '425 not_adopted')
     server.seen.length = 0
   }
 })

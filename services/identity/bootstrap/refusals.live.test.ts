@@ -146,8 +146,8 @@ test('a failing API server gives 503 at every step, with Retry-After', async (t)
   ]) {
     for (const status of [500, 403]) {
       server.faults.push({ request, status })
-      const { status: answered, headers, body } = await ask()
-      assert.equal(`${answered} ${body.error}`, '503 temporarily_unavailable', String(request))
+      const { status: responseStatus, headers, body } = await ask()
+      assert.equal(`${responseStatus} ${body.error}`, '503 temporarily_unavailable', String(request))
       assert.equal(headers.get('retry-after'), '1')
       server.faults.pop()
     }

@@ -45,14 +45,14 @@ async function setUp(t: TestContext, watched: readonly string[] = []) {
     await server.stop()
   })
   /** `current day month`, as they are shown. */
-  const shown = () => {
+  const gauges = () => {
     const lines = registry.expose().matchAll(/^plat_billable_nodes\{period="\w+"\} (\d+)$/gm)
     return Array.from(lines, ([, value]) => value).join(' ')
   }
   const shows = (what: string, between?: () => unknown) =>
     until(
-      () => shown() === what,
-      () => `${what}, not ${shown()}`,
+      () => gauges() === what,
+      () => `${what}, not ${gauges()}`,
       between,
     )
   const minute = () => clock.advance(EVERY_MS)
@@ -66,7 +66,7 @@ async function setUp(t: TestContext, watched: readonly string[] = []) {
       status: { phase },
     })
   }
-  return { server, clock, warned, lead, shown, shows, minute, pod }
+  return { server, clock, warned, lead, gauges, shows, minute, pod }
 }
 
 interface Pod {
@@ -91,7 +91,7 @@ test('only nodes that run a sandbox are counted, each once', async (t) => {
 })
 
 test('a day and a month keep the most nodes at once, over leaders too, and begin again with the next', async (t) => {
-  const { server, clock, lead, shown, shows, minute, pod } = await setUp(t)
+  const { server, clock, lead, gauges, shows, minute, pod } = await setUp(t)
   for (const name of ['1', '2', '3']) pod(name, `node-${name}`)
   const end = lead()
   await shows('3 3 3')
@@ -99,7 +99,7 @@ test('a day and a month keep the most nodes at once, over leaders too, and begin
   await shows('0 3 3', minute)
   await until(() => server.get(KEPT) !== undefined, 'they are kept')
   await end()
-  assert.equal(shown(), '')
+  assert.equal(gauges(), '')
   pod('4', 'node-4')
   lead()
   await shows('1 3 3')
@@ -121,13 +121,13 @@ test('only the namespaces that the operator watches are looked at', async (t) =>
 })
 
 test('without permission to list pods nothing is reported, which is logged once', async (t) => {
-  const { server, warned, lead, shown, shows, minute, pod } = await setUp(t)
+  const { server, warned, lead, gauges, shows, minute, pod } = await setUp(t)
   pod('a', 'node-1')
   server.faults.push({ request: /^GET \/api\/v1\/pods$/, status: 403, reason: 'Forbidden' })
   lead()
-  const asked = () => server.seen.filter((one) => one === 'GET /api/v1/pods').length
-  await until(() => asked() >= 3, 'further requests', minute)
-  assert.equal(shown(), '')
+  const podLists = () => server.seen.filter((one) => one === 'GET /api/v1/pods').length
+  await until(() => podLists() >= 3, 'further requests', minute)
+  assert.equal(gauges(), '')
   assert.equal(warned.length, 1)
   server.faults.length = 0
   await shows('1 1 1', minute)

@@ -74,7 +74,7 @@ export const dialect: Rule = (source) => {
 
 /** Variables, parameters, functions and private members are named by what they are. Other members may be those of a protocol. */
 export const plainNames: Rule = (source) =>
-  (source.isTest ? [] : declaredNames(source))
+  declaredNames(source)
     .filter(({ name }) => VAGUE_NAMES.has(String(name)))
     .map(({ name, start }) => {
       const message = `${name} does not say what it is: request, response, stored, reported, displayed …`

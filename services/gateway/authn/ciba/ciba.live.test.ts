@@ -46,7 +46,7 @@ interface DeviceMessage {
   readonly quorum: Readonly<Record<string, unknown>>
 }
 
-async function shown({ admin }: ApprovalFixture, id: string): Promise<DeviceMessage> {
+async function displayedQuestion({ admin }: ApprovalFixture, id: string): Promise<DeviceMessage> {
   const { body } = await admin('GET', `/v1/approvals/${id}`)
   const { quorum, state } = body
   assert.ok(typeof quorum === 'object' && quorum !== null)
@@ -54,7 +54,7 @@ async function shown({ admin }: ApprovalFixture, id: string): Promise<DeviceMess
 }
 
 const confirmation = async (here: ApprovalFixture, id: string) => {
-  const { userConfirmation } = (await shown(here, id)).quorum
+  const { userConfirmation } = (await displayedQuestion(here, id)).quorum
   assert.ok(typeof userConfirmation === 'object' && userConfirmation !== null && 'state' in userConfirmation)
   return userConfirmation
 }
@@ -78,7 +78,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     )
     await basic.answer('allow ann')
     assert.match(await answer, /deleted/)
-    const { state, quorum } = await shown(here, id)
+    const { state, quorum } = await displayedQuestion(here, id)
     assert.deepEqual([state, quorum.given, quorum.needed], ['used', 2, 1])
     assert.partialDeepStrictEqual(quorum.votes, [{ by: 'token:admin' }, { by: 'user:ann', via: 'ciba' }])
     assert.equal(basic.count('ann'), 1)
@@ -109,7 +109,10 @@ describe('confirmation by the user', { concurrency: true }, () => {
     await basic.question('dan')
     await basic.answer('allow dan')
     await until(async () => (await confirmation(here, id)).state === 'confirmed', 'the confirmation')
-    assert.partialDeepStrictEqual(await shown(here, id), { state: 'pending', quorum: { given: 1, needed: 2 } })
+    assert.partialDeepStrictEqual(await displayedQuestion(here, id), {
+      state: 'pending',
+      quorum: { given: 1, needed: 2 },
+    })
     await here.admin('POST', `/v1/approvals/${id}/approve`, {})
     assert.match(await answer, /deleted/)
   })
@@ -120,7 +123,10 @@ describe('confirmation by the user', { concurrency: true }, () => {
     const here = await withCiba(t)
     const { id, answer } = await here.hold('a', 'nobody')
     await until(async () => (await confirmation(here, id)).state === 'waived', 'the fallback')
-    assert.partialDeepStrictEqual(await shown(here, id), { state: 'pending', quorum: { given: 0, needed: 1 } })
+    assert.partialDeepStrictEqual(await displayedQuestion(here, id), {
+      state: 'pending',
+      quorum: { given: 0, needed: 1 },
+    })
     await here.admin('POST', `/v1/approvals/${id}/approve`, {})
     assert.match(await answer, /deleted/)
     const strict = await withCiba(t, { ciba: { fallback: 'deny' } })
@@ -143,9 +149,9 @@ describe('confirmation by the user', { concurrency: true }, () => {
     }
     const here = await withCiba(t, { ciba, at: post })
     const good = await here.hold('a', 'nick-of-eve')
-    const asked = await post.question('nick-of-eve')
-    assert.match(asked.binding_message, /^[A-Z2-7]{8}$/)
-    assert.deepEqual([asked.scope, asked.acr_values, asked.requested_expiry], ['openid extra', 'gold', '60'])
+    const request = await post.question('nick-of-eve')
+    assert.match(request.binding_message, /^[A-Z2-7]{8}$/)
+    assert.deepEqual([request.scope, request.acr_values, request.requested_expiry], ['openid extra', 'gold', '60'])
     await post.answer('allow nick-of-eve as eve acr gold')
     const weak = await here.hold('b', 'nick-of-fay')
     await post.question('nick-of-fay')

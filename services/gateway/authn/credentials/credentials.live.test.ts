@@ -140,8 +140,8 @@ test('a list that the gateway requests itself uses the newer secret as well', as
   wanted = 'secret-1'
   await fixture.secret('default.notes.token', wanted)
   assert.equal((await fixture.call('notes')).error, null)
-  const asked = upstream.received.map(({ headers, body }) => [JSON.parse(body).method, headers.authorization])
-  assert.deepEqual(asked, [
+  const requests = upstream.received.map(({ headers, body }) => [JSON.parse(body).method, headers.authorization])
+  assert.deepEqual(requests, [
     ['tools/list', 'Bearer secret-0'],
     ['tools/list', 'Bearer secret-1'],
     ['tools/call', 'Bearer secret-1'],
@@ -295,13 +295,13 @@ test('each session gets a separate broker token for the audience of the server t
     return String(JSON.parse(await response.text()).token)
   }
   const keys = await keysAt(`${broker.url}/.well-known/jwks.json`)
-  const shown: Record<string, string>[] = []
+  const prompts: Record<string, string>[] = []
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(async ({ headers }, response) => {
     const token = headers.authorization?.replace('Bearer ', '') ?? ''
     const { aud, act, scope, plat_session: session } = verified(token, keys) ?? {}
-    shown.push({ token, aud, user: act?.sub, scope, session })
+    prompts.push({ token, aud, user: act?.sub, scope, session })
     response.writeHead(200, { 'content-type': 'application/json' }).end(RESULT)
   })
   const exchange = (audience: string) => ({ type: 'tokenExchange', tokenExchange: { audience } }) as const
@@ -319,14 +319,14 @@ test('each session gets a separate broker token for the audience of the server t
   const bob = await mint('s2', 'bob', ['tools:notes'])
   for (const token of [ada, ada, bob]) assert.equal((await fixture.call('notes', token)).text, RESULT)
   assert.equal((await fixture.call('unlisted', ada)).error, 'upstream_credential')
-  const claimed = shown.map(({ token: _, ...claims }) => claims)
+  const claimed = prompts.map(({ token: _, ...claims }) => claims)
   const same = { aud: 'reports', scope: 'tools:notes' }
   assert.deepEqual(claimed, [
     { ...same, user: 'user:ada', session: 's1' },
     { ...same, user: 'user:ada', session: 's1' },
     { ...same, user: 'user:bob', session: 's2' },
   ])
-  const tokens = shown.map(({ token }) => String(token))
+  const tokens = prompts.map(({ token }) => String(token))
   assert.equal(tokens[0], tokens[1], 'a token of a session is reused')
   assert.ok(!tokens.includes(ada) && !tokens.includes(bob))
   const written = await fixture.written()

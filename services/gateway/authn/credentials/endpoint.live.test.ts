@@ -17,12 +17,12 @@ interface EndpointRequest {
 
 /** A scripted token endpoint. */
 async function endpoint(t: TestContext) {
-  const asked: EndpointRequest[] = []
+  const requests: EndpointRequest[] = []
   let answer: { status: number; body: string; location?: string } = { status: 500, body: '' }
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request) text += chunk
-    asked.push({ headers: request.headers, form: Object.fromEntries(new URLSearchParams(text)) })
+    requests.push({ headers: request.headers, form: Object.fromEntries(new URLSearchParams(text)) })
     const { status, body, location } = answer
     response.writeHead(status, { 'content-type': 'application/json', ...(location && { location }) }).end(body)
   })
@@ -35,14 +35,14 @@ async function endpoint(t: TestContext) {
   const answers = (next: typeof answer | object) => {
     answer = 'status' in next ? next : { status: 200, body: JSON.stringify(next) }
   }
-  return { url, asked, dialer, answers }
+  return { url, requests, dialer, answers }
 }
 
 const token = (text: string) => ({ access_token: text, token_type: 'bearer', expires_in: 300 })
 
 test('a grant names its audience, resource and scopes, and the client authenticates according to RFC 6749', async (t) => {
   // Shows D2.auth.oauth.audience.
-  const { url, asked, dialer, answers } = await endpoint(t)
+  const { url, requests, dialer, answers } = await endpoint(t)
   answers(token('abc'))
   const auth: UpstreamAuth = {
     type: 'oauthClientCredentials',
@@ -60,20 +60,20 @@ test('a grant names its audience, resource and scopes, and the client authentica
   const server = { key: 'a/b', auth, caPEM: null }
   const credential = await sources.granted(server, auth)?.get()
   assert.deepEqual(credential, { headers: { authorization: 'Bearer abc' }, clientCert: null })
-  assert.deepEqual(asked[0]?.form, {
+  assert.deepEqual(requests[0]?.form, {
     grant_type: 'client_credentials',
     scope: 'read write',
     audience: 'notes api',
     resource: 'https://notes.example/mcp',
   })
-  const [scheme, encoded] = asked[0]?.headers.authorization?.split(' ') ?? []
+  const [scheme, encoded] = requests[0]?.headers.authorization?.split(' ') ?? []
   assert.equal(scheme, 'Basic')
-  const shown = Buffer.from(encoded ?? '', 'base64').toString()
-  assert.equal(shown, 'plat%3Agateway:%C3%A4+%2B%26%3D%25')
+  const credentials = Buffer.from(encoded ?? '', 'base64').toString()
+  assert.equal(credentials, 'plat%3Agateway:%C3%A4+%2B%26%3D%25')
 })
 
 test('a grant is reused with a new registry or secret, but not with another client, scope or bundle', async (t) => {
-  const { url, asked, dialer, answers } = await endpoint(t)
+  const { url, requests, dialer, answers } = await endpoint(t)
   answers(token('abc'))
   let client = { id: 'plat', secret: 'one' }
   const clock = new TestClock()
@@ -93,7 +93,7 @@ test('a grant is reused with a new registry or secret, but not with another clie
     }) as const
   const get = async (auth: ReturnType<typeof authOf>, caPEM: string | null = null) => {
     await sources.granted({ key: 'a/b', auth, caPEM }, auth)?.get()
-    return asked.length
+    return requests.length
   }
   assert.equal(await get(authOf(['read'])), 1)
   assert.equal(await get(authOf(['read'])), 1)
@@ -107,7 +107,7 @@ test('a grant is reused with a new registry or secret, but not with another clie
 })
 
 test('an exchanged token is cached for one session token and expires with it', async (t) => {
-  const { url, asked, dialer, answers } = await endpoint(t)
+  const { url, requests, dialer, answers } = await endpoint(t)
   answers({ ...token('abc'), expires_in: 3600 })
   const clock = new TestClock()
   const parts = { extraCA: null, client: () => null, dialer, clock, log: silentLog }
@@ -116,13 +116,13 @@ test('an exchanged token is cached for one session token and expires with it', a
   const caller = (jti: string): Identity => ({ ...testIdentity, jti, expiresAt: clock.now() + 60_000 })
   const get = async (jti: string, audience: string) => {
     await sources.exchanged(server, audience, caller(jti), `token of ${jti}`)?.get()
-    return asked.length
+    return requests.length
   }
   assert.equal(await get('j1', 'x'), 1)
   assert.equal(await get('j1', 'x'), 1)
   assert.equal(await get('j2', 'x'), 2)
   assert.equal(await get('j1', 'y'), 3)
-  assert.deepEqual(asked[2]?.form, {
+  assert.deepEqual(requests[2]?.form, {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     subject_token: 'token of j1',
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
@@ -151,7 +151,7 @@ test('an agent at its share of exchanged tokens exchanges anew for each call, wh
 })
 
 test('other responses give no token, and no text of them is repeated', async (t) => {
-  const { url, asked, dialer, answers } = await endpoint(t)
+  const { url, requests, dialer, answers } = await endpoint(t)
   const ask = () => askToken(dialer, { url, form: new URLSearchParams({ a: 'b' }), client: null, caPEM: null })
   const cases: [object, string][] = [
     [{ status: 400, body: '{"error":"invalid_target","error_description":"secret"}' }, 'answered 400: invalid_target'],
@@ -174,7 +174,7 @@ test('other responses give no token, and no text of them is repeated', async (t)
     answers(answer)
     assert.equal(await ask(), `the token endpoint ${expected}`)
   }
-  assert.equal(asked.length, cases.length, 'a redirect is not followed')
+  assert.equal(requests.length, cases.length, 'a redirect is not followed')
   const nowhere = { url: 'http://169.254.169.254/token', form: new URLSearchParams(), client: null, caPEM: null }
   assert.equal(await askToken(dialer, nowhere), 'the token endpoint gave no answer (blocked)')
 })

@@ -69,10 +69,10 @@ test('a code of another flow, another issuer and no issuer are refused, and noth
     const browser = fixture.browser()
     const { url } = await fixture.connect(browser, 'ada', 'ada-at-hub', isBack)
     change(url)
-    const shown = await browser.open(url)
-    assert.ok(shown.status >= 400, String(url))
-    assert.match(shown.text, why)
-    assert.match(shown.text, /Nothing was connected/)
+    const page = await browser.open(url)
+    assert.ok(page.status >= 400, String(url))
+    assert.match(page.text, why)
+    assert.match(page.text, /Nothing was connected/)
   }
   assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
   assert.equal((await fixture.admin('GET', '/v1/accounts')).body instanceof Object, true)
@@ -93,13 +93,18 @@ test('a redirect to the address of another provider is refused: a code is sent o
   await fixture.login(browser, 'ada', 'hub')
   assert.equal((await browser.submit({ flow: other, action: 'disconnect' })).status, 400)
   await fixture.login(browser, 'ada', 'nub')
-  const { url: asked } = await browser.submit({ action: 'connect' }, (url) => url.href.includes('redirect_uri'))
+  const { url: authorizationUrl } = await browser.submit({ action: 'connect' }, (url) =>
+    url.href.includes('redirect_uri'),
+  )
   const back = new URL(`${CONNECT}/callback`)
-  for (const [name, value] of Object.entries({ code: 'of-hub', state: asked.searchParams.get('state') ?? '' })) {
+  for (const [name, value] of Object.entries({
+    code: 'of-hub',
+    state: authorizationUrl.searchParams.get('state') ?? '',
+  })) {
     back.searchParams.set(name, value)
   }
-  const shown = await browser.open(back)
-  assert.deepEqual([shown.status, STRANGE.test(shown.text)], [400, true])
+  const page = await browser.open(back)
+  assert.deepEqual([page.status, STRANGE.test(page.text)], [400, true])
 })
 
 test('a user who opens the link of another user connects their own account', async (t) => {

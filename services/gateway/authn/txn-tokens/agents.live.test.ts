@@ -141,9 +141,9 @@ test('mode add: the called agent verifies its caller, and acts for it with a tok
   const helper = await mint('helper', ['tools:notes'])
   const delegated = await delegate(String(reached.headers['txn-token']), helper.token)
   assert.equal(delegated.status, 200, delegated.text)
-  const told = decodeJwt(JSON.parse(delegated.text).access_token)
-  assert.deepEqual(told.act, { sub: claims.sub, act: { sub: 'user:ada' } })
-  assert.deepEqual(told.plat_delegation_jtis, [caller.jti, helper.jti])
+  const delegatedClaims = decodeJwt(JSON.parse(delegated.text).access_token)
+  assert.deepEqual(delegatedClaims.act, { sub: claims.sub, act: { sub: 'user:ada' } })
+  assert.deepEqual(delegatedClaims.plat_delegation_jtis, [caller.jti, helper.jti])
   // Each call is a separate transaction; the broker accepts each once.
   const again = await call(gateway, caller)
   assert.notEqual((await checked(gateway, again)).txn, claims.txn)

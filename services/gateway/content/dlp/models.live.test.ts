@@ -87,9 +87,9 @@ test('a stream is redacted for any split of its text, and otherwise unchanged', 
     'Key [REDACTED:github_token], card [REDACTED:credit_card], and\n[REDACTED:private_key]\nthat is all 12'
   for (const size of [1, 2, 3, 7, 40, 400]) {
     const pieces = text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? []
-    const told = await streamed('plain', pieces)
-    assert.equal(told.text, expected)
-    assert.ok(told.usage !== null)
+    const received = await streamed('plain', pieces)
+    assert.equal(received.text, expected)
+    assert.ok(received.usage !== null)
   }
   const untouched = await streamed('plain', ['Hello', ' world', '.'])
   assert.equal(untouched.text, 'Hello world.')
@@ -103,14 +103,14 @@ test('streams of the messages API are redacted for its official client, and end 
     apiKey: null,
     maxRetries: 0,
   })
-  const asked = {
+  const request = {
     model: 'claude-test',
     max_tokens: 100,
     messages: [{ role: 'user' as const, content: `Mine is ${CARD}` }],
   }
   for (const size of [1, 7, 40]) {
     anthropic.answers({ text: text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? [] })
-    const message = await models.messages.stream(asked).finalMessage()
+    const message = await models.messages.stream(request).finalMessage()
     const [block] = message.content
     assert.equal(block?.type === 'text' && block.text, 'Key [REDACTED:github_token], card [REDACTED:credit_card].')
     assert.equal(message.stop_reason, 'end_turn')
@@ -123,7 +123,7 @@ test('streams of the messages API are redacted for its official client, and end 
     maxRetries: 0,
   })
   const refused = strict.messages
-    .stream({ ...asked, messages: [{ role: 'user', content: 'Continue.' }] })
+    .stream({ ...request, messages: [{ role: 'user', content: 'Continue.' }] })
     .finalMessage()
   await assert.rejects(refused, /github_token/)
 })

@@ -140,16 +140,16 @@ const errorIn = (text: string) => /"error":"(\w+)"/.exec(text)?.[1] ?? null
 const records = async () => (await gateway.ledger()).map((line) => JSON.parse(line).rec)
 const outcomesOf = async (tool: string) =>
   (await records()).filter((rec) => rec.kind === 'outcome' && rec.tool === tool)
-const kept = () => readFile(path.join(dir, 'taints.jsonl'), 'utf8')
+const stored = () => readFile(path.join(dir, 'taints.jsonl'), 'utf8')
 
 test('a flagged result labels its session, durably before it is sent, and policies see the label', async () => {
   // Shows D3.guards.on.toolResult, D3.guards.action.taint.
   // Shows D3.dlp.guards, D3.guards.name, D3.guards.on, D3.guards.label, D3.guards.action, D3.guards.servers, D3.guards.tools.
   assert.ok((await call('look', 'a recipe')).includes('a recipe'))
-  assert.ok(!(await kept()).includes('prompt-injection-suspected'))
+  assert.ok(!(await stored()).includes('prompt-injection-suspected'))
   assert.equal(errorIn(await call('delete')), null)
   assert.ok((await call('look_again', 'ATTACK')).includes('ATTACK'))
-  assert.ok((await kept()).includes('prompt-injection-suspected'))
+  assert.ok((await stored()).includes('prompt-injection-suspected'))
   assert.equal(errorIn(await call('delete')), 'policy_denied')
   assert.deepEqual(classified.get('results'), ['toolResult text\na recipe', 'toolResult text\nATTACK'])
   await until(async () => (await outcomesOf('look_again')).length > 0, 'the record')
@@ -184,7 +184,7 @@ test('a prompt is classified before the model gets it', async () => {
   const ask = (route: string, content: string) =>
     post(`/llm/${route}/v1/chat/completions`, { model: 'm', messages: [{ role: 'user', content }] })
   assert.ok((await ask('small', 'ATTACK')).includes('Hello'))
-  assert.ok((await kept()).includes('"asked"'))
+  assert.ok((await stored()).includes('"asked"'))
   assert.match(classified.get('prompts')?.[0] ?? '', /^llmPrompt .*ATTACK/s)
   const seen = model.calls.length
   assert.match(await ask('strict', 'ATTACK'), /guard_blocked/)

@@ -122,8 +122,8 @@ test('approvals are listed newest first, by state and in the documented shape', 
   assert.deepEqual([one.server, one.tool, one.policy, one.rule], ['notes', 'delete_note', 'default/p', 'ask'])
   assert.partialDeepStrictEqual(one.preview, { mode: 'redacted', truncated: false })
   assert.match(one.preview?.text ?? '', /^\{"name":"[abc]"\}$/)
-  const nobody = { userConfirmation: null, needed: 1, given: 0, votes: [] }
-  assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], ...nobody })
+  const unvoted = { userConfirmation: null, needed: 1, given: 0, votes: [] }
+  assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], ...unvoted })
   assert.match(one.expiresAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
   assert.equal((await ask('GET', '/no-such-id')).status, 404)
 })
@@ -152,8 +152,8 @@ test('a decision needs the token, counts once, and is recorded with its author a
 test('a truncated preview is approved only with the SHA-256 of the whole arguments, and denied without it', async () => {
   const { ask, hold } = await served({ devTokenApprovers: true, maxBytes: 10 })
   const id = await hold('a name beyond the preview')
-  const { answer: shown } = await ask('GET', `/${id}`)
-  assert.deepEqual(shown.preview, { mode: 'redacted', text: '{"name":"a', truncated: true })
+  const { answer: details } = await ask('GET', `/${id}`)
+  assert.deepEqual(details.preview, { mode: 'redacted', text: '{"name":"a', truncated: true })
   const other = hash('sha256', '{"name":"a', 'hex')
   for (const body of [{}, { argsSha256: other }]) {
     const { status, answer } = await ask('POST', `/${id}/approve`, body)
@@ -171,9 +171,9 @@ test('whole arguments beyond a truncated preview are fetched by approvers of the
   const frame = inNamespaces({ shop: { approver: ['user:ada'], viewer: ['user:eve'] } })
   const { ask, hold } = await served({ devTokenApprovers: false, frame, maxBytes: 12 })
   const id = await hold('a name beyond the preview', 'shop')
-  const { answer: shown } = await ask('GET', `/${id}`, undefined, 'ada')
-  assert.ok(isApprovalView(shown))
-  assert.equal(shown.wholeArguments, `/v1/approvals/${id}/arguments`)
+  const { answer: details } = await ask('GET', `/${id}`, undefined, 'ada')
+  assert.ok(isApprovalView(details))
+  assert.equal(details.wholeArguments, `/v1/approvals/${id}/arguments`)
   const text = JSON.stringify({ name: 'a name beyond the preview' })
   const { status, answer } = await ask('GET', `/${id}/arguments`, undefined, 'ada')
   assert.deepEqual([status, answer], [200, { id, argsSha256: hash('sha256', text, 'hex'), text }])

@@ -152,11 +152,11 @@ test('mode alert passes a changed tool and reports it once', async () => {
   pages = [[DRIFTS.icons ?? '']]
   for (let calls = 0; calls < 3; calls++) assert.equal(errorOf(await callRead('alerting')), null)
   assert.deepEqual(await listed('alerting'), ['read'])
-  const told = async () => (await alerts()).filter(({ server }) => server === 'default/alerting')
-  await until(async () => (await told()).length > 0, 'the alert')
-  assert.equal((await told()).length, 1)
+  const alertsOfServer = async () => (await alerts()).filter(({ server }) => server === 'default/alerting')
+  await until(async () => (await alertsOfServer()).length > 0, 'the alert')
+  assert.equal((await alertsOfServer()).length, 1)
   assert.deepEqual(
-    (await told()).map(({ alert, tool }) => [alert, tool]),
+    (await alertsOfServer()).map(({ alert, tool }) => [alert, tool]),
     [['pin.drift', 'read']],
   )
 })

@@ -127,9 +127,9 @@ test('accepting the reviewed definition ends the drift, in mode learn and over a
   )
   const { status, body } = await admin('/default/learning/accept', { tool: 'read', digest: digestOf(CHANGED) })
   assert.deepEqual([status, body.driftedTools, body.tools[0].pins], [200, [], [digestOf(CHANGED)]])
-  const told = async () => (await gateway.ledger()).map((line) => JSON.parse(line).rec)
-  await until(async () => (await told()).some(({ alert }) => alert === 'pin.accepted'), 'the record')
-  const record = (await told()).find(({ alert }) => alert === 'pin.accepted')
+  const records = async () => (await gateway.ledger()).map((line) => JSON.parse(line).rec)
+  await until(async () => (await records()).some(({ alert }) => alert === 'pin.accepted'), 'the record')
+  const record = (await records()).find(({ alert }) => alert === 'pin.accepted')
   assert.deepEqual(
     [record.server, record.tool, record.digest, record.by],
     ['default/learning', 'read', digestOf(CHANGED), 'token:admin'],
@@ -137,8 +137,11 @@ test('accepting the reviewed definition ends the drift, in mode learn and over a
   await gateway.close()
   gateway = await start()
   // The accepted definition is known before the server lists its tools again.
-  const kept = (await admin('/default/learning/definition?tool=read')).body
-  assert.deepEqual([kept.offered, kept.pinned.length, JSON.parse(kept.pinned[0])], [null, 1, JSON.parse(CHANGED)])
+  const definition = (await admin('/default/learning/definition?tool=read')).body
+  assert.deepEqual(
+    [definition.offered, definition.pinned.length, JSON.parse(definition.pinned[0])],
+    [null, 1, JSON.parse(CHANGED)],
+  )
   await tools('learning')
   assert.deepEqual((await admin('/default/learning')).body.driftedTools, [])
   assert.match(await readFile(path.join(dir, 'pins.jsonl'), 'utf8'), /"accepted"/)

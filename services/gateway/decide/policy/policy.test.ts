@@ -272,11 +272,11 @@ test('a list of 100,000 tools is judged in slices, between which other callbacks
     waiting = setImmediate(count)
   }
   let waiting = setImmediate(count)
-  const shown = await judgeTools(setOf(rules), { ...listed, sinksOf: () => [] }, tools)
+  const visible = await judgeTools(setOf(rules), { ...listed, sinksOf: () => [] }, tools)
   clearImmediate(waiting)
   assert.ok(turns > 1, `${turns} turns`)
-  assert.ok(shown.every((isShown, at) => isShown === (at % 2 === 0)))
-  assert.equal(shown.length, tools.length)
+  assert.ok(visible.every((isShown, at) => isShown === (at % 2 === 0)))
+  assert.equal(visible.length, tools.length)
 })
 
 test('args is a variable only where the expression does not bind the name itself', () => {

@@ -64,7 +64,7 @@ interface ResidencyFixture {
 const BARS = { requireJurisdiction: true, allowedJurisdictions: ['DE'] }
 
 /** A server and a model in one. */
-const answered: Script = (request, response) => {
+const respond: Script = (request, response) => {
   const model = request.body.includes('"messages"')
   const completion = {
     id: 'c',
@@ -101,7 +101,7 @@ async function setUp(t: TestContext): Promise<ResidencyFixture> {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
-  upstream.answers(answered)
+  upstream.answers(respond)
   const server = (jurisdiction: string) => ({
     url: upstream.url,
     namespaces: [],
@@ -144,8 +144,9 @@ async function setUp(t: TestContext): Promise<ResidencyFixture> {
       const probe = { ...rules, auditRetentionDays: marked++ % 2 === 0 ? 1 : 1000 }
       await writeFile(file('sovereignty.json'), JSON.stringify(probe))
       const wanted = `plat_gateway_audit_retention_below_ai_act ${Number(probe.auditRetentionDays === 1)}`
-      const told = async () => (await (await fetch(`${gateway.adminUrl}/metrics`)).text()).includes(`\n${wanted}\n`)
-      await until(told, 'the rules to be read')
+      const isApplied = async () =>
+        (await (await fetch(`${gateway.adminUrl}/metrics`)).text()).includes(`\n${wanted}\n`)
+      await until(isApplied, 'the rules to be read')
     },
     async records() {
       const lines = wholeLines(file('audit.jsonl'))
@@ -176,11 +177,11 @@ test('servers and model routes are reached only if they comply, and every refusa
   // Shows D2.model.fallbacks.sovereignty.
   const { ask, rules, records } = await setUp(t)
   const all = ['/mcp/near', '/mcp/far', '/mcp/static', `/llm/near${LLM}`, `/llm/far${LLM}`, `/llm/both${LLM}`]
-  const asked = async () => Promise.all(all.map((path) => ask(path)))
-  assert.deepEqual(await asked(), ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+  const outcomes = async () => Promise.all(all.map((path) => ask(path)))
+  assert.deepEqual(await outcomes(), ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
   await rules(BARS)
   const no = 'residency_denied'
-  assert.deepEqual(await asked(), ['ok', no, no, 'ok', no, 'ok'])
+  assert.deepEqual(await outcomes(), ['ok', no, no, 'ok', no, 'ok'])
   const refusals = async () => (await records()).filter(({ code }) => code === no)
   await until(async () => (await refusals()).length >= 3, 'the refusal records')
   const denied = await refusals()
@@ -190,37 +191,37 @@ test('servers and model routes are reached only if they comply, and every refusa
     'decision: static does not say where it runs, which is required',
   ])
   await rules({ allowedCIDRs: ['127.0.0.2/32'] })
-  assert.deepEqual(new Set(await asked()), new Set([no]))
+  assert.deepEqual(new Set(await outcomes()), new Set([no]))
   await rules({ allowedCIDRs: ['127.0.0.0/8'] })
-  assert.deepEqual(new Set(await asked()), new Set(['ok']))
+  assert.deepEqual(new Set(await outcomes()), new Set(['ok']))
 })
 
 test('a session is refused if its tier runs in a jurisdiction that the data must not reach', async (t) => {
   const { ask, rules, records } = await setUp(t)
   const all = ['/mcp/near', `/llm/near${LLM}`, '/mcp/static']
-  const asked = async (tier: string) => Promise.all(all.map((path) => ask(path, 'm', tier)))
+  const outcomes = async (tier: string) => Promise.all(all.map((path) => ask(path, 'm', tier)))
   const no = 'residency_denied'
   const tierJurisdictions = { 'tier-1': 'US', 'tier-2': 'DE' }
   await rules({ tierJurisdictions })
-  assert.deepEqual(await asked('tier-1'), ['ok', 'ok', 'ok'])
+  assert.deepEqual(await outcomes('tier-1'), ['ok', 'ok', 'ok'])
   await rules({ allowedJurisdictions: ['EU'], tierJurisdictions })
-  assert.deepEqual(await asked('tier-0'), ['ok', 'ok', 'ok'])
-  assert.deepEqual(await asked('tier-1'), [no, no, no])
-  assert.deepEqual(await asked('tier-2'), ['ok', 'ok', 'ok'])
+  assert.deepEqual(await outcomes('tier-0'), ['ok', 'ok', 'ok'])
+  assert.deepEqual(await outcomes('tier-1'), [no, no, no])
+  assert.deepEqual(await outcomes('tier-2'), ['ok', 'ok', 'ok'])
   const denied = async () => (await records()).filter(({ code }) => code === no)
   await until(async () => (await denied()).length >= 3, 'the refusal records')
   assert.equal((await denied())[0]?.reason, 'the session is of tier tier-1, which runs in US, which is not allowed')
   await rules({ dataClassRules: { internal: { deniedJurisdictions: ['US-CA'] } }, tierJurisdictions })
-  assert.deepEqual(await asked('tier-1'), [no, no, no])
+  assert.deepEqual(await outcomes('tier-1'), [no, no, no])
   await rules({ dataClassRules: { confidential: { deniedJurisdictions: ['US'] } }, tierJurisdictions })
-  assert.deepEqual(await asked('tier-1'), ['ok', 'ok', 'ok'])
+  assert.deepEqual(await outcomes('tier-1'), ['ok', 'ok', 'ok'])
 })
 
 test('a model is called first in the jurisdiction of the tier, unless the configuration names another', async (t) => {
   const [us, de] = [await startScriptedUpstream(), await startScriptedUpstream()]
   t.after(() => Promise.all([us.close(), de.close()]))
-  us.answers(answered)
-  de.answers(answered)
+  us.answers(respond)
+  de.answers(respond)
   const sovereigntyPolicyFile = join(tempFolder(), 'sovereignty.json')
   const file = { version: 1, tierJurisdictions: { 'tier-1': 'US', 'tier-2': 'DE' } }
   await writeFile(sovereigntyPolicyFile, JSON.stringify(file))
@@ -290,7 +291,7 @@ test('guards and sinks are reached only if they comply; an unknown jurisdiction 
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
-  upstream.answers(answered)
+  upstream.answers(respond)
   const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
   await writeFile(sovereigntyPolicyFile, JSON.stringify({ ...BARS, allowedJurisdictions: ['EU'] }))
   const route = { models: { near: { upstream: upstream.url, jurisdiction: 'DE' } } }

@@ -348,21 +348,21 @@ for (const [name, read] of Object.entries(OWN))
 const ATTACKS: Readonly<Record<string, (text: string) => (token: string) => Promise<string>>> = {
   'instructions of initialize': (text) => initialize(text, 'notes'),
   'descriptions of tools': (progressToken) => mcp('tools/list', { _meta: { progressToken } }, 'notes'),
-  'the output of code': (stdout) => exec({ stdout: said(stdout) }),
-  'the output of code that looks like a message': (text) => exec({ result: 1, method: 'a', stdout: said(text) }),
+  'the output of code': (stdout) => exec({ stdout: resultOf(stdout) }),
+  'the output of code that looks like a message': (text) => exec({ result: 1, method: 'a', stdout: resultOf(text) }),
   'an item of memory': (text) => async (token) => {
     const key = `item-${sessions++}`
-    await memory('memory_write', { key, text: said(text) })(tokenOf(`wrote-${sessions++}`))
+    await memory('memory_write', { key, text: resultOf(text) })(tokenOf(`wrote-${sessions++}`))
     return memory('memory_read', { key })(token)
   },
   'an object of a cluster': (text) => cluster(text === ATTACKED ? BAD : 'web-1'),
-  'a message of an agent': (text) => a2a('SendMessage', saying(`work ${said(text)}`), 'kept'),
+  'a message of an agent': (text) => a2a('SendMessage', saying(`work ${resultOf(text)}`), 'kept'),
   'a result of a tool at the provider': (text) =>
-    response({ tools: [{ type: 'web_search' }], input: `print ${said(text)}` }, 'hosted'),
-  'a stream of an agent': (text) => a2a('SendStreamingMessage', saying(`work ${said(text)}`), 'kept'),
+    response({ tools: [{ type: 'web_search' }], input: `print ${resultOf(text)}` }, 'hosted'),
+  'a stream of an agent': (text) => a2a('SendStreamingMessage', saying(`work ${resultOf(text)}`), 'kept'),
 }
 
-function said(text: string): string {
+function resultOf(text: string): string {
   return text === ATTACKED ? BAD : 'a text'
 }
 

@@ -46,8 +46,8 @@ async function start(): Promise<GatewayProcess> {
   const files = { upstreamsFile: path.join(dir, 'upstreams.json'), policyFile: path.join(dir, 'policies.json') }
   await writeFile(files.upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   await writeFile(files.policyFile, policiesFile([testPolicy({ rules })]))
-  const kept = { taintStorePath: path.join(dir, 'taints.jsonl'), auditPath: path.join(dir, 'audit.jsonl') }
-  return startGatewayProcess({ servers: {}, issuer, config: { ...files, ...kept } })
+  const stores = { taintStorePath: path.join(dir, 'taints.jsonl'), auditPath: path.join(dir, 'audit.jsonl') }
+  return startGatewayProcess({ servers: {}, issuer, config: { ...files, ...stores } })
 }
 
 const TOOLS = [...Object.keys(toolLabels), 'delete', 'look'].map((name) => ({ name, inputSchema: { type: 'object' } }))

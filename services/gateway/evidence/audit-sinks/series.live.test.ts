@@ -16,8 +16,8 @@ test('a gateway exposes metrics for each sink, and none without sinks', async (t
   const lettered = 'plat_gateway_audit_sink_dead_lettered_total{sink="picky"} 1\n'
   await until(async () => (await series()).includes(lettered), 'the record put aside')
   await until(async () => (await series()).includes('plat_gateway_audit_sink_lag{sink="picky"} 0\n'), 'no lag')
-  const told = await series()
-  assert.match(told, /^plat_gateway_audit_sink_errors_total\{sink="picky"\} [2-9]$/m)
+  const names = await series()
+  assert.match(names, /^plat_gateway_audit_sink_errors_total\{sink="picky"\} [2-9]$/m)
   const { gateway: plain } = await started(t, {})
   assert.ok(!(await (await fetch(`${plain.url}/metrics`)).text()).includes('audit_sink'))
 })

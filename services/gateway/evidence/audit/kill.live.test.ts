@@ -17,10 +17,11 @@ test('after a kill between checkpoints the next gateway verifies the whole ledge
   const config = { auditPath, auditCheckpointKey: uri, auditCheckpointEvery: 3 }
   const start = () =>
     startGatewayProcess({ servers: { notes: 'http://127.0.0.1:9' }, config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
-  const kept = () => (existsSync(`${auditPath}.checkpoints`) ? wholeLines(`${auditPath}.checkpoints`).length : 0)
+  const checkpointCount = () =>
+    existsSync(`${auditPath}.checkpoints`) ? wholeLines(`${auditPath}.checkpoints`).length : 0
   const gateway = await start()
   const acting = act(gateway)
-  await until(() => kept() > 3, 'some checkpoints')
+  await until(() => checkpointCount() > 3, 'some checkpoints')
   await gateway.kill()
   await acting
   await gateway.close()

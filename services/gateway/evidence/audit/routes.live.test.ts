@@ -46,14 +46,14 @@ test('responses of the admin API suffice to verify a record without the ledger',
   const { body: head } = await ask('head')
   const lines = wholeLines(auditPath)
   assert.deepEqual([head.seq, head.hash], [lines.length - 1, JSON.parse(lines.at(-1) ?? '').hash])
-  const [kept] = (await ask('checkpoints')).body.items
-  assert.deepEqual(head.checkpoint, kept.rec)
-  assert.equal(lines[kept.seq], JSON.stringify(kept))
+  const [checkpoint] = (await ask('checkpoints')).body.items
+  assert.deepEqual(head.checkpoint, checkpoint.rec)
+  assert.equal(lines[checkpoint.seq], JSON.stringify(checkpoint))
 
   // The keys are public: no token.
   const jwks = await (await fetch(`${gateway.adminUrl}/v1/audit/jwks`)).text()
   const trust = { keys: readPublicKeys(jwks, 'jwks'), hmacKey: null }
-  for (let seq = 0; seq < kept.rec.size; seq++) {
+  for (let seq = 0; seq < checkpoint.rec.size; seq++) {
     const { status, body } = await ask(`proof/${seq}`)
     assert.equal(status, 200)
     assert.deepEqual(Object.keys(body), ['seq', 'line', 'checkpoint', 'inclusion'])
@@ -61,7 +61,11 @@ test('responses of the admin API suffice to verify a record without the ledger',
     const found = verifyReceipt(body, trust)
     assert.ok(typeof found !== 'string' && found.signed, String(found))
   }
-  const [uncovered, missing, odd] = [await ask(`proof/${kept.seq}`), await ask('proof/999'), await ask('proof/-1')]
+  const [uncovered, missing, odd] = [
+    await ask(`proof/${checkpoint.seq}`),
+    await ask('proof/999'),
+    await ask('proof/-1'),
+  ]
   assert.deepEqual([uncovered.status, missing.status, odd.status], [404, 404, 400])
   assert.match(uncovered.body.message, /no checkpoint covers this record yet/)
   assert.match(missing.body.message, /no record of this number/)

@@ -182,7 +182,7 @@ async function rewriteAnchor(path: string, change: (rec: object) => object): Pro
 }
 
 /** Number of checkpoints beside a ledger: from then on they can be anchored. */
-const kept = (path: string): number => {
+const checkpointCount = (path: string): number => {
   const beside = checkpointsPath(path)
   return existsSync(beside) ? wholeLines(beside).length : 0
 }
@@ -247,14 +247,14 @@ test('checkpoints are anchored at the interval, sooner after a failure, and neve
   const inTime = (reached: () => boolean, what: string) => until(reached, what, () => clock.advance(30_000))
   const first = await open()
   await first.audit.ledgers.of('').append({ kind: 'alert' })
-  await turn(60, () => kept(path) === 1, 'a checkpoint')
+  await turn(60, () => checkpointCount(path) === 1, 'a checkpoint')
   log.mangle = () => null
   const failures = () => /anchor_errors_total (\d+)/.exec(metrics.expose())?.[1] ?? '0'
   await turn(3540, () => failures() === '1', 'the failure at the interval')
   log.mangle = (answer) => answer
   await inTime(() => records(path, 'anchor').length === 1, 'the anchor, long before the next interval')
   assert.ok(clock.now() < started + 2 * 3_600_000)
-  await inTime(() => kept(path) === 2, 'a checkpoint over the anchor')
+  await inTime(() => checkpointCount(path) === 2, 'a checkpoint over the anchor')
   await first.close()
 
   // A restarted gateway reads the anchored position from the ledger.
@@ -284,7 +284,7 @@ test('requests to an unresponsive log time out', async (t) => {
   const stuck = await timed(t, { ...log, url: `http://127.0.0.1:${port}` }, { timeoutSeconds: 7 })
   const { audit, close } = await stuck.open()
   await audit.ledgers.of('').append({ kind: 'alert' })
-  await stuck.turn(60, () => kept(stuck.path) === 1, 'a checkpoint')
+  await stuck.turn(60, () => checkpointCount(stuck.path) === 1, 'a checkpoint')
   await stuck.turn(3540, () => requests === 1, 'a request')
   await stuck.clock.advance(4000)
   assert.doesNotMatch(stuck.metrics.expose(), /anchor_errors_total 1/)

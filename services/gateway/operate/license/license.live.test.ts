@@ -14,7 +14,7 @@ test('the metrics report the state of the license, and agents are served whateve
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
   const noLicence = path.join(tempFolder(), 'license.jws')
   await writeFile(noLicence, 'this is not a licence\n')
-  const told = async (licenseFile: string) => {
+  const states = async (licenseFile: string) => {
     const gateway = await startGatewayProcess({ servers: { notes: upstream.url }, config: { licenseFile } })
     t.after(() => gateway.close())
     const call = await fetch(`${gateway.url}/mcp/notes`, {
@@ -34,6 +34,6 @@ test('the metrics report the state of the license, and agents are served whateve
     `plat_license_state{edition="community",state="${state}"} 1`,
     'plat_license_node_limit 0',
   ]
-  const both = await Promise.all([told(''), told(noLicence)])
+  const both = await Promise.all([states(''), states(noLicence)])
   assert.deepEqual(both, [community('none'), community('invalid')])
 })

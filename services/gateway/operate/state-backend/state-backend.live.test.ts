@@ -104,9 +104,9 @@ test('500 concurrent calls at two gateways never exceed a shared cap, and use al
   )
   // Each gateway has one more connection for leadership and notifications.
   assert.ok(Number(open?.many) <= 2 * (MAX_CONNECTIONS + 1), `${open?.many} connections`)
-  const kept = await postgres.rows('SELECT name FROM replicas.journal ORDER BY name')
+  const journals = await postgres.rows('SELECT name FROM replicas.journal ORDER BY name')
   assert.deepEqual(
-    kept.map(({ name }) => name),
+    journals.map(({ name }) => name),
     ['approval-arguments', 'approvals', 'pins', 'revocations', 'taints'],
   )
 })

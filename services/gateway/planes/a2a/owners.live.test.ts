@@ -52,9 +52,9 @@ test('a list has only the tasks of its caller, and page tokens are valid only fo
   const mine = await client()
   const theirs = await client(token(STRANGER))
   const own: string[] = []
-  for (const said of ['work 1', 'work 2']) {
-    own.push(idOf(await mine.sendMessage(asking(said))))
-    await theirs.sendMessage(asking(said))
+  for (const text of ['work 1', 'work 2']) {
+    own.push(idOf(await mine.sendMessage(asking(text))))
+    await theirs.sendMessage(asking(text))
   }
   const listed = await mine.listTasks(LIST)
   assert.deepEqual(listed.tasks.map(({ id }) => id).toSorted(), own.toSorted())

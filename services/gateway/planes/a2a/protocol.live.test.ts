@@ -73,7 +73,7 @@ test('only the gateway sets the headers with the caller, and the token is not fo
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { post, token } = await setUpA2a(t, agent)
-  const shown = token({ act: { sub: 'user:adá%' } })
+  const callerToken = token({ act: { sub: 'user:adá%' } })
   const forged = {
     'x-plat-agent': 'root',
     'x-plat-user': 'root',
@@ -84,7 +84,7 @@ test('only the gateway sets the headers with the caller, and the token is not fo
   }
   const sent = rpc('SendMessage', { ...saying('hello'), metadata: { big: 1 } })
   const body = JSON.stringify(sent).replace('"big":1', '"big":12345678901234567890 ')
-  assert.equal((await post(body, { token: shown, headers: forged })).error, null)
+  assert.equal((await post(body, { token: callerToken, headers: forged })).error, null)
   const [one] = agent.reached
   assert.ok(one !== undefined)
   assert.equal(one.body, body)
@@ -96,14 +96,14 @@ test('only the gateway sets the headers with the caller, and the token is not fo
     ['default', 'assistant', 's1', 'ad%C3%A1%25', '1.0', 'urn:e'],
   )
   for (const name of ['authorization', 'dpop', 'cookie', 'x-other']) assert.equal(headers[name], undefined)
-  assert.equal(JSON.stringify(headers).includes(shown), false)
+  assert.equal(JSON.stringify(headers).includes(callerToken), false)
 })
 
 test('invalid responses of an agent are not relayed', async (t) => {
   const agent = await startTestAgent({
     instead({ body }, response) {
-      const said = /"text":"as:([^"]*)"/.exec(body)?.[1]
-      const answer = said === undefined ? undefined : ANSWERS[said]
+      const scenario = /"text":"as:([^"]*)"/.exec(body)?.[1]
+      const answer = scenario === undefined ? undefined : ANSWERS[scenario]
       if (answer === undefined) return false
       response.writeHead(answer.status ?? 200, { 'content-type': answer.type ?? 'application/json' }).end(answer.body)
       return true
@@ -111,10 +111,10 @@ test('invalid responses of an agent are not relayed', async (t) => {
   })
   t.after(() => agent.close())
   const { post } = await setUpA2a(t, agent)
-  for (const [said, { code }] of Object.entries(ANSWERS)) {
-    const { error, text } = await post(rpc('SendMessage', saying(`as:${said}`)))
-    assert.equal(error?.code, code, `${said}: ${text}`)
-    assert.equal(text.includes('secret'), false, said)
+  for (const [scenario, { code }] of Object.entries(ANSWERS)) {
+    const { error, text } = await post(rpc('SendMessage', saying(`as:${scenario}`)))
+    assert.equal(error?.code, code, `${scenario}: ${text}`)
+    assert.equal(text.includes('secret'), false, scenario)
   }
   // Errors of the agent are relayed unchanged.
   const { error } = await post(rpc('GetTaskPushNotificationConfig', { taskId: 'none', id: 'x' }))
@@ -140,8 +140,8 @@ test('a response about a task of another caller is not relayed', async (t) => {
   t.after(() => agent.close())
   const exposed = { 'default/helper': { allowedCallers: ['*', 'team/*'] } }
   const { post, token } = await setUpA2a(t, agent, { exposed })
-  const begun = async (shown?: string) => {
-    const { text } = await post(rpc('SendMessage', saying('work x')), shown === undefined ? {} : { token: shown })
+  const begun = async (bearer?: string) => {
+    const { text } = await post(rpc('SendMessage', saying('work x')), bearer === undefined ? {} : { token: bearer })
     return String(JSON.parse(text).result.task.id)
   }
   const [mine, theirs] = [await begun(), await begun(token(STRANGER))]

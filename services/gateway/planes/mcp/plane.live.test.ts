@@ -36,10 +36,10 @@ const ask = (request: TestRequest) => askAt(gateway.url, request)
 test('numbers beyond 2^53, member order and spaces are forwarded unchanged in both directions', async () => {
   const sent =
     '{ "params" : {"arguments":{"n":12345678901234567890,"b":1,"a":1.0}, "name":"add"},"id":9007199254740993,"method":"tools/call","jsonrpc":"2.0"}'
-  const answered = '{"id":9007199254740993 ,"jsonrpc":"2.0","result":{"z":12345678901234567890,"content":[]}}'
-  upstream.answers(json(answered))
+  const responseText = '{"id":9007199254740993 ,"jsonrpc":"2.0","result":{"z":12345678901234567890,"content":[]}}'
+  upstream.answers(json(responseText))
   const response = await ask({ body: sent })
-  assert.equal(await response.text(), answered)
+  assert.equal(await response.text(), responseText)
   assert.equal(upstream.received.at(-1)?.body, sent)
 })
 
@@ -135,7 +135,7 @@ test('events and comments are relayed unchanged, however they are split; their i
 test('the gateway responds to pings and to requests that a server may not send; they do not reach the client', async () => {
   const sealed = await openSession('alice')
   const final = 'data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n'
-  for (const [method, answered] of [
+  for (const [method, expected] of [
     ['"ping"', '"result":{}}'],
     ['"tools/call"', '"error":{"code":-32601,'],
     ['"\\u0074asks/list"', '"error":{"code":-32601,'],
@@ -151,7 +151,7 @@ test('the gateway responds to pings and to requests that a server may not send; 
     const response = await ask({ body: call('add'), headers: { 'mcp-session-id': sealed } })
     assert.equal(await response.text(), final)
     const answer = upstream.received[first + 1] ?? assert.fail()
-    assert.ok(answer.body.startsWith(`{"jsonrpc":"2.0","id":12345678901234567890,${answered}`), answer.body)
+    assert.ok(answer.body.startsWith(`{"jsonrpc":"2.0","id":12345678901234567890,${expected}`), answer.body)
     assert.equal(answer.headers['mcp-session-id'], 'upstream-1')
   }
 })

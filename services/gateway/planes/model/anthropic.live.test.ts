@@ -10,7 +10,7 @@ import { started } from '../../testing/started.ts'
 import { outcomesOf } from './testing.ts'
 
 const API_KEY = `sk-ant-${Math.random().toString(36).slice(2)}`
-const asked = { model: 'claude-test', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Say hello.' }] }
+const request = { model: 'claude-test', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Say hello.' }] }
 
 /** A gateway with a route to Anthropic's API, and the official client of it. */
 async function setUp(t: TestContext, more: object = {}, config: object = {}) {
@@ -38,12 +38,12 @@ test('the official client gets its message, and the upstream the same bytes with
   // Shows D3.route.provider.anthropic, D3.route.apiVersion, D3.route.auth.type.default
   const { upstream, client, outcome, token } = await setUp(t)
   const { data, response } = await client()
-    .messages.create(asked, { headers: { 'anthropic-beta': 'b-1' } })
+    .messages.create(request, { headers: { 'anthropic-beta': 'b-1' } })
     .withResponse()
   assert.deepEqual(data.content, [{ type: 'text', text: 'Hello world' }])
   assert.equal(response.headers.get('request-id'), 'req_testkit')
   const [call] = upstream.calls
-  assert.deepEqual(call?.body, asked)
+  assert.deepEqual(call?.body, request)
   assert.deepEqual([call?.headers['x-api-key'], call?.headers['anthropic-beta']], [API_KEY, 'b-1'])
   assert.match(String(call?.headers['anthropic-version']), /^\d{4}-\d{2}-\d{2}$/)
   assert.ok(!JSON.stringify(call?.headers).includes(token), 'the session token stays here')
@@ -56,7 +56,7 @@ test('a caller that names no version of the API gets the first one', async (t) =
   const response = await fetch(`${url}/llm/claude/v1/messages`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(asked),
+    body: JSON.stringify(request),
   })
   assert.equal(response.status, 200)
   assert.equal(upstream.calls[0]?.headers['anthropic-version'], '2023-06-01')
@@ -64,7 +64,7 @@ test('a caller that names no version of the API gets the first one', async (t) =
 
 test('a stream arrives event by event, and its usage is that of its beginning and of its end', async (t) => {
   const { client, outcome } = await setUp(t, { apiVersion: '2026-01-01' })
-  const stream = client().messages.stream(asked)
+  const stream = client().messages.stream(request)
   let text = ''
   stream.on('text', (piece) => {
     text += piece
@@ -83,7 +83,7 @@ test('a route says its version over the caller, translates names and limits toke
     maxTokensPerRequest: 50,
   })
   const { response } = await client()
-    .messages.create({ ...asked, model: 'fast' })
+    .messages.create({ ...request, model: 'fast' })
     .withResponse()
   const [call] = upstream.calls
   assert.deepEqual(
@@ -97,7 +97,7 @@ test('a stream that fails or dies ends with the error of the dialect, and what w
   for (const fault of [{ failsAfter: 5 }, { diesAfter: 5 }]) {
     const { upstream, client, outcome } = await setUp(t)
     upstream.answers({ text: ['Hello', ' world'], ...fault })
-    const error = await failure(client().messages.stream(asked).finalMessage())
+    const error = await failure(client().messages.stream(request).finalMessage())
     assert.match(JSON.stringify(error.error), /"type":"error".*"code":"upstream_error"/)
     const { result, usageSource, usage } = await outcome()
     assert.deepEqual([result, usageSource], ['failed', 'estimated'])
@@ -107,7 +107,7 @@ test('a stream that fails or dies ends with the error of the dialect, and what w
 
 test('tokens are counted and models are listed without a record', async (t) => {
   const { client, upstream } = await setUp(t)
-  const { max_tokens: _, ...counted } = asked
+  const { max_tokens: _, ...counted } = request
   assert.equal((await client().messages.countTokens(counted)).input_tokens, 10)
   const models = []
   for await (const { id } of client().models.list()) models.push(id)
@@ -122,19 +122,19 @@ test('refusals are errors of the dialect with the code of plat', async (t) => {
   // Shows D2.error.provider_hosted_tool, D2.model.providerTools.values
   const { client, upstream } = await setUp(t, { providerTools: ['web_search'] })
   const cases: readonly (readonly [Promise<unknown>, number, string, string])[] = [
-    [client('unused').messages.create(asked), 404, 'not_found_error', 'unknown_route'],
-    [client('other').messages.create(asked), 403, 'permission_error', 'insufficient_scope'],
-    [client().messages.create({ ...asked, max_tokens: -1 }), 400, 'invalid_request_error', 'invalid_request'],
-    [client().messages.create({ ...asked, ...JSON.parse(HOSTED) }), 403, 'permission_error', 'provider_hosted_tool'],
-    [client().messages.create({ ...asked, ...JSON.parse(MCP) }), 403, 'permission_error', 'provider_hosted_tool'],
+    [client('unused').messages.create(request), 404, 'not_found_error', 'unknown_route'],
+    [client('other').messages.create(request), 403, 'permission_error', 'insufficient_scope'],
+    [client().messages.create({ ...request, max_tokens: -1 }), 400, 'invalid_request_error', 'invalid_request'],
+    [client().messages.create({ ...request, ...JSON.parse(HOSTED) }), 403, 'permission_error', 'provider_hosted_tool'],
+    [client().messages.create({ ...request, ...JSON.parse(MCP) }), 403, 'permission_error', 'provider_hosted_tool'],
   ]
   for (const [work, status, type, code] of cases) {
     const error = await failure(work)
-    const told = JSON.parse(JSON.stringify(error.error)).error
-    assert.deepEqual([error.status, told.type, told.code], [status, type, code])
+    const details = JSON.parse(JSON.stringify(error.error)).error
+    assert.deepEqual([error.status, details.type, details.code], [status, type, code])
   }
   assert.equal(upstream.calls.length, 0)
-  await client().messages.create({ ...asked, ...JSON.parse(ALLOWED) })
+  await client().messages.create({ ...request, ...JSON.parse(ALLOWED) })
   assert.equal(upstream.calls.length, 1)
 })
 
@@ -145,16 +145,16 @@ const ALLOWED =
 
 test('what the upstream refuses reaches the client as it was said, but never its own key', async (t) => {
   const { client } = await setUp(t)
-  const { max_tokens: _, ...short } = asked
+  const { max_tokens: _, ...short } = request
   const refused = await failure(client().messages.create({ ...short, ...JSON.parse('{"max_tokens":null}') }))
   assert.deepEqual([refused.status, refused.message.includes('max_tokens: Field required')], [400, true])
   const wrong = await setUp(t, { auth: { type: 'none' }, apiKeyFile: '' })
-  assert.equal((await failure(wrong.client().messages.create(asked))).status, 502)
+  assert.equal((await failure(wrong.client().messages.create(request))).status, 502)
 })
 
 test('a route of another provider counts no tokens in this API, and says so', async (t) => {
   const { client } = await setUp(t, { provider: 'openai' })
-  const error = await failure(client().messages.countTokens(asked))
+  const error = await failure(client().messages.countTokens(request))
   assert.equal(error.status, 501)
   assert.match(error.message, /messages\/count_tokens is not built yet in this version for the provider openai/)
 })

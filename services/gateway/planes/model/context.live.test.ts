@@ -23,8 +23,8 @@ const reported = { choices: [], usage: { prompt_tokens: 900, completion_tokens: 
 test('under a budget the context window is held for an image, and the reported usage is paid', async (t) => {
   // Shows D3.route.contextTokens
   const { ask, outcomes } = await budgeted(t, { contextTokens: 400_000 }, reported)
-  const answered = await ask(image)
-  assert.equal(answered.status, 200, answered.text)
+  const response = await ask(image)
+  assert.equal(response.status, 200, response.text)
   await until(async () => (await outcomes()).length === 1, 'the outcome')
   assert.deepEqual(Object.values((await outcomes())[0].settled), [1000])
 })

@@ -46,9 +46,9 @@ test('embeddings are relayed and their input is counted', async (t) => {
   const vector = { object: 'embedding', index: 0, embedding: [0.5, -0.25] }
   const answer = { object: 'list', model: 'e-1', data: [vector], usage: { prompt_tokens: 3, total_tokens: 3 } }
   const { client, seen, outcome } = await setUp(t, { embeddings: answer }, { aliases: { e: 'e-1' } })
-  const asked = { model: 'e', input: ['one', 'two'], encoding_format: 'float' as const }
-  assert.deepEqual((await client.embeddings.create(asked)).data, [vector])
-  assert.deepEqual(seen, [{ path: 'embeddings', body: { ...asked, model: 'e-1' } }])
+  const request = { model: 'e', input: ['one', 'two'], encoding_format: 'float' as const }
+  assert.deepEqual((await client.embeddings.create(request)).data, [vector])
+  assert.deepEqual(seen, [{ path: 'embeddings', body: { ...request, model: 'e-1' } }])
   const { op, method, usage, usageSource } = await outcome()
   assert.deepEqual([op, method, usageSource], ['model.embed', 'embeddings', 'reported'])
   assert.deepEqual(usage, { prompt: 3, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 })
@@ -73,16 +73,16 @@ test('a streamed response is whole when its last event came, and not before', as
     named('response.output_text.delta', { delta: 'Hello', item_id: 'i', sequence_number: 1 }),
     named('response.completed', { response: response(used), sequence_number: 2 }),
   ]
-  const asked = { model: 'm', input: 'hi', stream: true } as const
+  const request = { model: 'm', input: 'hi', stream: true } as const
   const whole = await setUp(t, { responses: events })
   const types = []
-  for await (const event of await whole.client.responses.create(asked)) types.push(event.type)
+  for await (const event of await whole.client.responses.create(request)) types.push(event.type)
   assert.deepEqual(types, ['response.created', 'response.output_text.delta', 'response.completed'])
-  assert.deepEqual(whole.seen[0]?.body, asked, 'usage need not be requested')
+  assert.deepEqual(whole.seen[0]?.body, request, 'usage need not be requested')
   assert.equal((await whole.outcome()).usageSource, 'reported')
   const broken = await setUp(t, { responses: events.slice(0, 2) })
   const read = async () => {
-    for await (const event of await broken.client.responses.create(asked))
+    for await (const event of await broken.client.responses.create(request))
       assert.notEqual(event.type, 'response.completed')
   }
   await assert.rejects(read(), (error) => error instanceof OpenAI.APIError && error.code === 'upstream_error')
@@ -134,10 +134,10 @@ test('text that goes on from a prompt is relayed, whole and streamed', async (t)
 test('Azure is reached below its modes, with its key where it looks for it', async (t) => {
   // Shows D3.route.provider.azure-openai, D3.route.mode.azure-openai, D3.route.auth.type.bearer, D3.route.auth.tokenFile,
   // D3.route.auth.type.none, D2.model.apiVersion
-  const asked: string[] = []
+  const requests: string[] = []
   const server = createServer((request, response) => {
     const { authorization, 'api-key': key } = request.headers
-    asked.push(`${request.url} ${key ?? authorization ?? 'nothing'}`)
+    requests.push(`${request.url} ${key ?? authorization ?? 'nothing'}`)
     request.resume().once('end', () => response.writeHead(200, JSON_TYPE).end('{"choices":[]}'))
   })
   const port = await listening(server)
@@ -165,7 +165,7 @@ test('Azure is reached below its modes, with its key where it looks for it', asy
     const client = new OpenAI({ baseURL: `${gateway.url}/llm/${route}/v1`, apiKey: token, maxRetries: 0 })
     await client.chat.completions.create({ model: 'gpt', messages: [] })
   }
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     '/openai/v1/chat/completions secret',
     '/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21 Bearer secret',
     '/openai/deployments/gpt/chat/completions?api-version=2025-01-01 nothing',
@@ -173,7 +173,7 @@ test('Azure is reached below its modes, with its key where it looks for it', asy
 })
 
 /** Requests received by a server that responds to every chat completion, and the environment variables of the gateway. */
-async function asked(t: TestContext, route: object, env: Readonly<Record<string, string>> = {}) {
+async function requestsTo(t: TestContext, route: object, env: Readonly<Record<string, string>> = {}) {
   const seen: { url: string; headers: IncomingHttpHeaders; body: string }[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -226,7 +226,7 @@ test('Bedrock gets a signed request: with the keys of the environment, or with t
     ],
   ] as const
   for (const [more, region, service, credentials] of cases) {
-    const { origin, url, headers, body } = await asked(t, { ...bedrock, ...more }, env)
+    const { origin, url, headers, body } = await requestsTo(t, { ...bedrock, ...more }, env)
     assert.equal(url, '/openai/v1/chat/completions')
     const date = String(headers['x-amz-date'])
     const at = Date.parse(date.replace(/^(....)(..)(..T..)(..)(..)Z$/, '$1-$2-$3:$4:$5Z'))
@@ -249,6 +249,6 @@ test('Vertex AI gets the token of the environment, or that of a file', async (t)
     [{ type: 'gcp', tokenEnv: 'OTHER' }, 'of-other'],
     [{ type: 'gcp', tokenFile: join(dir, 'token') }, 'of-file'],
   ] as const) {
-    assert.equal((await asked(t, { ...vertex, auth }, env)).headers.authorization, `Bearer ${token}`)
+    assert.equal((await requestsTo(t, { ...vertex, auth }, env)).headers.authorization, `Bearer ${token}`)
   }
 })

@@ -51,11 +51,11 @@ after(async () => {
 })
 
 const target: Target = { ...testTarget, kind: 'model', key: 'r', server: 'llm/r', tool: 'small-1', trust: 'trusted' }
-const asked = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'small-1' } as const
+const route = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'small-1' } as const
 
 function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
   const body = bodyOf({ model: 'small-1', messages: [], stream })
-  return testCall({ identity: testIdentity, target, hold: null }, { ...asked, body, pass: 2 })
+  return testCall({ identity: testIdentity, target, hold: null }, { ...route, body, pass: 2 })
 }
 
 async function textOf(call: ReturnType<typeof callOf>): Promise<string> {

@@ -89,8 +89,8 @@ test('the official client completes, and the upstream gets the request byte for 
   // Shows D3.endpoint.llm, D3.route.upstream, D3.route.provider.openai, D3.route.sessionTokenStripped
   const seen = upstream.calls.length
   const outcome = await outcomeOf(async () => {
-    const asked = { model: 'small-1', messages, seed: 9007199254740991 }
-    const { data, response } = await client().chat.completions.create(asked).withResponse()
+    const request = { model: 'small-1', messages, seed: 9007199254740991 }
+    const { data, response } = await client().chat.completions.create(request).withResponse()
     assert.equal(data.choices[0]?.message.content, 'Hello world.')
     assert.equal(data.usage?.completion_tokens, 3)
     assert.equal(response.headers.get('x-request-id'), 'req_testkit')
@@ -259,8 +259,8 @@ test('each refusal has its status, code and type', async () => {
     const error = await failure(client(route).chat.completions.create({ model: 'small-1', messages }))
     assert.deepEqual([error.status, error.code, error.type], [status, code, type], route)
   }
-  const nobody = new OpenAI({ baseURL: `${gateway.url}/llm/small/v1`, apiKey: 'x.y.z', maxRetries: 0 })
-  const error = await failure(nobody.chat.completions.create({ model: 'small-1', messages }))
+  const unknownRoute = new OpenAI({ baseURL: `${gateway.url}/llm/small/v1`, apiKey: 'x.y.z', maxRetries: 0 })
+  const error = await failure(unknownRoute.chat.completions.create({ model: 'small-1', messages }))
   assert.deepEqual([error.status, error.code, error.type], [401, 'unauthenticated', 'authentication_error'])
   assert.match(error.headers?.get('www-authenticate') ?? '', /^Bearer /)
   const hosted: OpenAI.ChatCompletionTool = JSON.parse('{"type":"web_search"}')

@@ -27,10 +27,10 @@ test('probes request the models of each endpoint with its key, open the circuit 
     dialer.close()
     await closed(server)
   })
-  const told = { next: Promise.withResolvers<void>() }
+  const opened = { next: Promise.withResolvers<void>() }
   const respond = () => {
-    told.next.resolve()
-    told.next = Promise.withResolvers()
+    opened.next.resolve()
+    opened.next = Promise.withResolvers()
   }
   const circuits = new Circuits({ clock, failureThreshold: 2, cooldownMs: 60_000, open: respond, failed() {} })
   const entry = { upstream: `http://127.0.0.1:${port}/v1`, apiKeyFile: '/key' }
@@ -50,7 +50,7 @@ test('probes request the models of each endpoint with its key, open the circuit 
     credentials: { headers: () => ({ authorization: 'Bearer sk-probe' }) },
   })
   for (let round = 0; round < 2; round++) {
-    const failure = told.next.promise
+    const failure = opened.next.promise
     await clock.advance(1000)
     await failure
     // The round ends one turn after its last response was counted.

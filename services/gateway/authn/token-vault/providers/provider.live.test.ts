@@ -34,7 +34,7 @@ async function authorizationServer(t: TestContext) {
   const dir = tempFolder()
   const authority = await createAuthority({ name: 'authority', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'hub', dnsNames: ['localhost'] })
-  const asked: ProviderRequest[] = []
+  const requests: ProviderRequest[] = []
   const answers: Record<string, [number, object | string]> = {}
   const server = createServer({ cert: leaf.pem, key: keyOf(leaf) }, (request, response) => {
     const chunks: Buffer[] = []
@@ -42,7 +42,7 @@ async function authorizationServer(t: TestContext) {
     request.on('end', () => {
       const { url: path = '', headers } = request
       const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()))
-      if (request.method === 'POST') asked.push({ path, authorization: headers.authorization, form })
+      if (request.method === 'POST') requests.push({ path, authorization: headers.authorization, form })
       const [status, body] = answers[path] ?? [404, {}]
       response
         .writeHead(status, { 'content-type': 'application/json' })
@@ -75,7 +75,7 @@ async function authorizationServer(t: TestContext) {
   const outside = { dialer, clock: systemClock, extraCA: null }
   const login = new Login(filled(tokenVaultBlock.schema.properties.login, { issuer: url, clientID: 'login' }), outside)
   const common = { clientSecretFile: await file('secret', 's3cret&=\n'), caFile: await file('ca.pem', authority.pem) }
-  return { url, asked, answers, file, outside, common, login }
+  return { url, requests, answers, file, outside, common, login }
 }
 
 /** As the loader fills in what is left out. */
@@ -142,7 +142,7 @@ test('a code, a refresh token and a revocation are sent with the client secret, 
   // Shows D3.tokenVault.providers.issuer, D3.tokenVault.providers.clientAuth, D3.tokenVault.providers.disablePKCE, D3.tokenVault.providers.resource,
   // D3.tokenVault.providers.caFile, D3.tokenVault.providers.tokenURL, D3.tokenVault.providers.revocationURL.
   const server = await authorizationServer(t)
-  const { url, asked, outside, login, common } = server
+  const { url, requests, outside, login, common } = server
   const post = providerOf({ ...common, issuer: url, resource: 'https://r.example' }, { ...outside, login })
   const back = `code=the-code&state=the-state&iss=${encodeURIComponent(url)}`
   const tokens = await post.redeem(back, CONSENT)
@@ -153,7 +153,7 @@ test('a code, a refresh token and a revocation are sent with the client secret, 
   const client = { client_id: 'plat', client_secret: 's3cret&=' }
   const { redirectURI: redirect_uri, verifier: code_verifier } = CONSENT
   const resource = { resource: 'https://r.example' }
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     {
       path: '/token',
       authorization: undefined,
@@ -167,7 +167,7 @@ test('a code, a refresh token and a revocation are sent with the client secret, 
     { path: '/revoke', authorization: undefined, form: { ...client, token: 'rt', token_type_hint: 'refresh_token' } },
     { path: '/revoke', authorization: undefined, form: { ...client, token: 'at', token_type_hint: 'access_token' } },
   ])
-  asked.length = 0
+  requests.length = 0
   server.answers['/elsewhere'] = [200, { access_token: 'at', token_type: 'Bearer' }]
   const addresses = { authorizationURL: `${url}/authorize`, tokenURL: `${url}/elsewhere`, revocationURL: `${url}/gone` }
   const basic = providerOf({ ...common, ...addresses, clientAuth: 'basic', disablePKCE: true }, { ...outside, login })
@@ -176,11 +176,11 @@ test('a code, a refresh token and a revocation are sent with the client secret, 
   assert.equal(untold.expiresAt, null)
   await basic.revoke(untold)
   // Without discovery a configured issuer must be in the redirect as well.
-  const said = providerOf({ ...common, ...addresses, issuer: url }, { ...outside, login })
-  assert.ok(isRefusal(await said.redeem('code=the-code&state=the-state', CONSENT)))
-  assert.ok(isRefusal(await said.redeem('code=the-code&state=the-state&iss=whoever', CONSENT)))
+  const issuerInRedirect = providerOf({ ...common, ...addresses, issuer: url }, { ...outside, login })
+  assert.ok(isRefusal(await issuerInRedirect.redeem('code=the-code&state=the-state', CONSENT)))
+  assert.ok(isRefusal(await issuerInRedirect.redeem('code=the-code&state=the-state&iss=whoever', CONSENT)))
   const authorization = `Basic ${Buffer.from('plat:s3cret%26%3D').toString('base64')}`
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     { path: '/elsewhere', authorization, form: { grant_type: 'authorization_code', code: 'the-code', redirect_uri } },
     { path: '/gone', authorization, form: { token: 'at', token_type_hint: 'access_token' } },
   ])

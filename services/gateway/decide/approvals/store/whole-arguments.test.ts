@@ -62,8 +62,8 @@ test('arguments are kept while their approval waits, at every replica, and then 
 test('a session at its share of arguments gets no more stored, while another session does', async (t) => {
   const { whole, refused, used } = await setUp(t)
   const keep = (id: string, more: Partial<Question>) => whole.keep(questionOf(id, more), 'x'.repeat(MIB))
-  const kept = await Promise.all(['a', 'b', 'c', 'd'].map((id) => keep(id, {})))
-  assert.deepEqual([kept, refused], [[true, true, true, false], ['share']])
+  const results = await Promise.all(['a', 'b', 'c', 'd'].map((id) => keep(id, {})))
+  assert.deepEqual([results, refused], [[true, true, true, false], ['share']])
   assert.equal(await keep('e', { session: 's2' }), true)
   assert.ok(used() > 4 * MIB)
   await whole.sweep((id) => id !== 'a', NOW)

@@ -84,21 +84,21 @@ test('the stricter of rules and engine wins; both are named', async (t) => {
   const { engine, rego, counted } = await setUp(t)
   const order = ['allow', 'require_approval', 'deny'] as const
   for (const [here, rule] of order.entries()) {
-    for (const [there, said] of order.entries()) {
-      engine.answers(json(JSON.stringify({ result: { action: said, reason: 'as the engine says' } })))
+    for (const [there, engineAction] of order.entries()) {
+      engine.answers(json(JSON.stringify({ result: { action: engineAction, reason: 'as the engine says' } })))
       const decision = await rego.judge(input, native(rule))
-      const strictest = there > here ? said : rule
+      const strictest = there > here ? engineAction : rule
       assert.equal(decision.action, strictest)
       assert.deepEqual(decision.engines, [
         { name: 'native', action: rule },
-        { action: said, name: 'rego' },
+        { action: engineAction, name: 'rego' },
       ])
       const { policy, rule: by, reason, ruleSha256, rates } = decision
       const byEngine = there > here
       assert.deepEqual([policy, by], byEngine ? ['rego', null] : ['default/p', 'r'])
       assert.equal(reason, byEngine ? 'as the engine says' : 'as the rule says')
       assert.equal(ruleSha256 === 'f'.repeat(64), !byEngine)
-      assert.equal(rates.length, byEngine && said === 'deny' ? 0 : 1)
+      assert.equal(rates.length, byEngine && engineAction === 'deny' ? 0 : 1)
     }
   }
   assert.deepEqual(new Set(counted), new Set(['ok']))
@@ -108,12 +108,12 @@ test('the engine gets the same input as rules, and the arguments as they were wr
   const { engine, rego } = await setUp(t)
   engine.answers(json('{"result": true}'))
   await rego.judge(input, native('allow'))
-  const [asked] = engine.received
-  assert.ok(asked !== undefined)
-  assert.deepEqual([asked.method, asked.headers['content-type']], ['POST', 'application/json'])
-  assert.ok(asked.body.endsWith(`,"args":${ARGS}}}`))
-  const { input: told } = JSON.parse(asked.body)
-  assert.deepEqual(told, {
+  const [request] = engine.received
+  assert.ok(request !== undefined)
+  assert.deepEqual([request.method, request.headers['content-type']], ['POST', 'application/json'])
+  assert.ok(request.body.endsWith(`,"args":${ARGS}}}`))
+  const { input: policyInput } = JSON.parse(request.body)
+  assert.deepEqual(policyInput, {
     operation: 'mcp.call',
     method: 'tools/call',
     identity: {
@@ -224,7 +224,7 @@ test('the token is sent with each request and reread; without one no request is 
 test('a list sends one request for all tools; tools without a verdict are hidden, and all without a response', async (t) => {
   const { engine, rego } = await setUp(t)
   const tools = ['a', 'b', 'c', 'd']
-  const shown = async () => {
+  const listedTools = async () => {
     const shows = await rego.shows(
       { ...input, operation: 'mcp.list', method: 'tools/list', tool: null, args: 'unknown' },
       tools,
@@ -232,12 +232,15 @@ test('a list sends one request for all tools; tools without a verdict are hidden
     return tools.filter(shows)
   }
   engine.answers(json('{"result": {"tools": {"a": true, "b": "require_approval", "c": false}}}'))
-  assert.deepEqual(await shown(), ['a', 'b'])
-  const { input: told } = JSON.parse(engine.received[0]?.body ?? '')
-  assert.deepEqual([engine.received.length, told.tools, told.target.tool, told.operation], [1, tools, null, 'mcp.list'])
+  assert.deepEqual(await listedTools(), ['a', 'b'])
+  const { input: policyInput } = JSON.parse(engine.received[0]?.body ?? '')
+  assert.deepEqual(
+    [engine.received.length, policyInput.tools, policyInput.target.tool, policyInput.operation],
+    [1, tools, null, 'mcp.list'],
+  )
   for (const answer of ['{"result": true}', '{"result": "allow"}', '{}', 'x']) {
     engine.answers(json(answer))
-    assert.deepEqual(await shown(), [], answer)
+    assert.deepEqual(await listedTools(), [], answer)
   }
 })
 

@@ -94,8 +94,8 @@ test('recorded calls are judged by policies that are not in force: same, changed
     rule: 'r0',
     reason: 'rule r0 of policy default/new',
   })
-  const nobody = await simulated({ ...candidate(allow), policies: [] }, { show: ['changed'] })
-  assert.deepEqual(verdicts(nobody), [
+  const withoutPolicies = await simulated({ ...candidate(allow), policies: [] }, { show: ['changed'] })
+  assert.deepEqual(verdicts(withoutPolicies), [
     ['read', 'changed', 'deny'],
     ['write', 'changed', 'deny'],
   ])

@@ -114,7 +114,7 @@ test('a JSON-RPC error of the server itself is relayed as it is', async () => {
   assert.deepEqual(body, JSON.parse(error))
 })
 
-const kept: readonly [string, TestRequest, number, number][] = [
+const protocolErrors: readonly [string, TestRequest, number, number][] = [
   ['a malformed call', { body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}' }, 400, -32600],
   ['a call without the scope', { body: call('add'), server: 'hidden' }, 403, 403],
   ['another method', { body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', server: 'dead' }, 200, 502],
@@ -122,7 +122,7 @@ const kept: readonly [string, TestRequest, number, number][] = [
   ['a foreign session id', { body: call('add'), headers: { 'mcp-session-id': 'p1.AAAA' } }, 404, 404],
 ]
 
-for (const [what, request, status, code] of kept) {
+for (const [what, request, status, code] of protocolErrors) {
   test(`${what} is refused with an error`, async () => {
     const refused = await ask(request)
     assert.deepEqual([refused.status, refused.body.error.code, refused.body.result], [status, code, undefined])

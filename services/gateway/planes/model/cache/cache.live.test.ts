@@ -96,9 +96,9 @@ for (const [scope, misses] of Object.entries(sharing)) {
     assert.equal((await as(session('s1'))()).headers.get('x-plat-cache'), 'hit')
     const missed = []
     for (const [who, claims] of Object.entries(callers)) {
-      const answered = await as(claims)()
-      assert.equal(answered.status, 200, answered.text)
-      if (answered.headers.get('x-plat-cache') === null) missed.push(who)
+      const response = await as(claims)()
+      assert.equal(response.status, 200, response.text)
+      if (response.headers.get('x-plat-cache') === null) missed.push(who)
     }
     assert.deepEqual(missed, misses)
     assert.equal((await as({ ...session('s1'), plat_tier: 'tier-1' })()).headers.get('x-plat-cache'), null)
@@ -128,8 +128,8 @@ test('a caller can exclude or renew stored responses', async (t) => {
   const upstream = await model(t)
   const { as, series } = await routeOver(t, [{ upstream: upstream.url }], {}, cache())
   const mark = async (headers: Record<string, string>) => {
-    const answered = await as({}, headers)()
-    return answered.headers.get('x-plat-cache')
+    const response = await as({}, headers)()
+    return response.headers.get('x-plat-cache')
   }
   upstream.answers({ text: ['old'] })
   assert.equal(await mark({ 'cache-control': 'no-store' }), null)
@@ -177,8 +177,8 @@ test('responses with content of the web, or that refer to what a provider stores
   for (const [path, body] of cases) {
     const before = calls
     for (let count = 0; count < 2; count++) {
-      const answered = await as({}, {}, path)(body)
-      assert.deepEqual([answered.status, answered.headers.get('x-plat-cache')], [200, null], answered.text)
+      const response = await as({}, {}, path)(body)
+      assert.deepEqual([response.status, response.headers.get('x-plat-cache')], [200, null], response.text)
     }
     assert.equal(calls, before + 2, JSON.stringify(body))
   }

@@ -149,8 +149,8 @@ test('Google’s client gets text and tool calls of providers with other APIs, a
   const message = { role: 'assistant', content: 'Hello', tool_calls: [call] }
   const usage = { prompt_tokens: 9, completion_tokens: 4 }
   reply({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage })
-  const asked = ask('openai/gpt-5-mini', { config: { tools, systemInstruction: 'Be brief.', maxOutputTokens: 50 } })
-  const whole = await google().generateContent(asked)
+  const request = ask('openai/gpt-5-mini', { config: { tools, systemInstruction: 'Be brief.', maxOutputTokens: 50 } })
+  const whole = await google().generateContent(request)
   assert.equal(whole.candidates?.[0]?.content?.parts?.[0]?.text, 'Hello')
   assert.deepEqual(whole.functionCalls, [{ id: 'c1', name: 'weather', args: { at: 'Oslo' } }])
   assert.equal(whole.usageMetadata?.promptTokenCount, 9)
@@ -166,7 +166,7 @@ test('Google’s client gets text and tool calls of providers with other APIs, a
     Buffer.from('data: [DONE]\n\n'),
   ])
   const found: unknown[] = []
-  for await (const one of await google().generateContentStream(asked))
+  for await (const one of await google().generateContentStream(request))
     found.push(one.text, one.functionCalls?.[0]?.args)
   assert.deepEqual(
     found.filter((one) => one !== undefined),
@@ -220,8 +220,8 @@ test('refusals and failures are errors of Google’s API with the text of the re
   })
   assert.equal(snake.status, 400)
   assert.match(await snake.text(), /generation_config is not a member that the gateway reads: names are in camelCase/)
-  const nobody = new GoogleGenAI({ apiKey: 'x.y.z', httpOptions: { baseUrl: `${gateway.url}/llm` } })
-  await assert.rejects(nobody.models.generateContent(ask('gemini')), refused(401, /UNAUTHENTICATED/))
+  const unknownRoute = new GoogleGenAI({ apiKey: 'x.y.z', httpOptions: { baseUrl: `${gateway.url}/llm` } })
+  await assert.rejects(unknownRoute.models.generateContent(ask('gemini')), refused(401, /UNAUTHENTICATED/))
   assert.equal(seen.length, sent)
   stream([sseEvent(candidate([{ text: 'Hel' }]))])
   await assert.rejects(
@@ -309,8 +309,8 @@ test('one vector comes without a list, and members under a second name are refus
     })
   const content = { parts: [{ text: 'one' }] }
   reply({ embeddings: [{ values: [1, 2] }] })
-  const answered = await call({ content, title: 'first' })
-  assert.deepEqual([answered.status, await answered.json()], [200, { embedding: { values: [1, 2] } }])
+  const response = await call({ content, title: 'first' })
+  assert.deepEqual([response.status, await response.json()], [200, { embedding: { values: [1, 2] } }])
   assert.equal(JSON.parse(last().body).requests[0].title, 'first')
   const sent = seen.length
   const refused: readonly [param: string, body: object, verb?: string, model?: string][] = [

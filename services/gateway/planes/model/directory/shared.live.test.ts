@@ -75,15 +75,15 @@ test('the model chooses the route, and each call is recorded and priced as its r
 
 test('Anthropic’s client reaches the models of its API, whole and streamed, at both addresses', async () => {
   claude.answers({ text: ['Hello', ' world'] })
-  const asked = { model: 'claude', max_tokens: 10, messages }
+  const request = { model: 'claude', max_tokens: 10, messages }
   for (const client of [anthropic(), anthropic('/llm')]) {
-    const answer = await client.messages.create(asked)
+    const answer = await client.messages.create(request)
     assert.deepEqual(
       answer.content.map((block) => block.type === 'text' && block.text),
       ['Hello world'],
     )
   }
-  assert.equal(await anthropic().messages.stream(asked).finalText(), 'Hello world')
+  assert.equal(await anthropic().messages.stream(request).finalText(), 'Hello world')
   assert.equal(claude.calls.at(-1)?.body.model, 'claude-test')
 })
 

@@ -194,7 +194,7 @@ async function outcomeOf(route: string, method: string, count: number) {
   return (await found()).at(-1) ?? assert.fail()
 }
 
-const asked = {
+const request = {
   model: 'm',
   max_tokens: 50,
   system: 'Be brief.',
@@ -211,10 +211,10 @@ test('Anthropic’s client gets text, tool calls and usage of every provider, wh
   for (const route of PROVIDERS.filter((name) => name !== 'claude')) {
     const script = scriptOf(route)
     reply(script.whole)
-    const whole = await claude(route).messages.create(asked)
+    const whole = await claude(route).messages.create(request)
     assert.equal(whole.id.slice(0, 4), 'msg_', route)
     stream(script.type, script.events)
-    const streamed = await claude(route).messages.stream(asked).finalMessage()
+    const streamed = await claude(route).messages.stream(request).finalMessage()
     for (const message of [whole, streamed]) {
       assert.deepEqual(
         message.content.map((block) =>
@@ -277,7 +277,7 @@ test('a response of OpenAI’s API comes from every provider that has another on
 
 test('the result of a tool goes back to every provider in both APIs', async () => {
   const turns = [
-    ...asked.messages,
+    ...request.messages,
     { role: 'assistant' as const, content: [{ type: 'tool_use' as const, id: 'c1', name: 'weather', input: args }] },
     {
       role: 'user' as const,
@@ -292,7 +292,7 @@ test('the result of a tool goes back to every provider in both APIs', async () =
   for (const route of PROVIDERS) {
     const script = scriptOf(route)
     reply(script.whole)
-    if (route !== 'claude') await claude(route).messages.create({ ...asked, messages: turns })
+    if (route !== 'claude') await claude(route).messages.create({ ...request, messages: turns })
     assert.ok(route === 'claude' || JSON.stringify(script.said(last().body)).includes('sunny and warm'), route)
     if (route === 'plain') continue
     await openai(route).responses.create({ ...items, input: back })
@@ -305,7 +305,7 @@ test('a member without a counterpart is refused by its name in the caller’s AP
   const param = (name: string) => (error: unknown) =>
     (error instanceof OpenAI.BadRequestError || error instanceof Anthropic.BadRequestError) &&
     String(error).includes(`${name} `)
-  const message = (route: string, more: object) => claude(route).messages.create({ ...asked, ...more })
+  const message = (route: string, more: object) => claude(route).messages.create({ ...request, ...more })
   const response = (route: string, more: object) => openai(route).responses.create({ ...items, ...more })
   const one = { type: 'auto' as const, disable_parallel_tool_use: true }
   await assert.rejects(message('plain', { top_k: 5 }), param('top_k'))
@@ -328,14 +328,14 @@ const TOKEN = `ghp_${'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6'}`
 test('a translated stream is redacted in the caller’s API, and one that breaks off ends with an error', async () => {
   const parts = [TOKEN.slice(0, 9), TOKEN.slice(9, 30), `${TOKEN.slice(30)} done`]
   stream(SSE_TYPE, [...parts.map((content) => chunk({ content })), chunk({}, 'stop'), Buffer.from('data: [DONE]\n\n')])
-  assert.equal(await claude('guarded').messages.stream(asked).finalText(), '[REDACTED:github_token] done')
+  assert.equal(await claude('guarded').messages.stream(request).finalText(), '[REDACTED:github_token] done')
   for (const route of PROVIDERS.filter((name) => name !== 'claude')) {
     const { type, events } = scriptOf(route)
     stream(type, events.slice(0, 2))
-    await assert.rejects(claude(route).messages.stream(asked).finalMessage(), /upstream_error/, route)
+    await assert.rejects(claude(route).messages.stream(request).finalMessage(), /upstream_error/, route)
   }
   reply({ error: { message: 'The model is too small.' } }, 400)
-  await assert.rejects(claude('plain').messages.create(asked), /The model is too small\./)
+  await assert.rejects(claude('plain').messages.create(request), /The model is too small\./)
 })
 
 test('embeddings come from Gemini, Vertex AI and Bedrock, as floats and as the client’s own default', async () => {
@@ -377,7 +377,7 @@ test('a stream whose provider reports no usage is metered by an estimate, prompt
     SSE_TYPE,
     events.filter((event) => !event.includes('usage')),
   )
-  assert.equal(await claude('guarded').messages.stream(asked).finalText(), 'Hello')
+  assert.equal(await claude('guarded').messages.stream(request).finalText(), 'Hello')
   const { usage, usageSource } = await outcomeOf('guarded', 'messages', 2)
   assert.equal(usageSource, 'estimated')
   assert.ok(usage.prompt > 50 && usage.completion > 0, JSON.stringify(usage))

@@ -119,7 +119,7 @@ function stream(type: string, parts: readonly Buffer[]): void {
   }
 }
 
-async function heard(route: string, more: object = {}) {
+async function streamed(route: string, more: object = {}) {
   let text = ''
   let finish: string | null = null
   for await (const { choices } of await client(route).chat.completions.create({ ...chat, ...more, stream: true })) {
@@ -158,10 +158,10 @@ const helloEvents = [
 test('a chat reaches Converse signed, and its answer comes back whole and streamed, with what was used', async () => {
   // Shows D3.route.provider.bedrock, D3.route.mode.bedrock, D2.model.adapter.bedrock
   json(hello)
-  const { choices, usage: told } = await client('converse').chat.completions.create({ ...chat, max_tokens: 9 })
+  const { choices, usage: tokens } = await client('converse').chat.completions.create({ ...chat, max_tokens: 9 })
   assert.deepEqual([choices[0]?.message.content, choices[0]?.finish_reason], ['Hello', 'stop'])
   assert.deepEqual(
-    [told?.prompt_tokens, told?.completion_tokens, told?.prompt_tokens_details?.cached_tokens],
+    [tokens?.prompt_tokens, tokens?.completion_tokens, tokens?.prompt_tokens_details?.cached_tokens],
     [9, 2, 3],
   )
   assert.equal(last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse')
@@ -171,7 +171,7 @@ test('a chat reaches Converse signed, and its answer comes back whole and stream
   })
   assertSigned('eu-central-1')
   stream(AWS_STREAM_TYPE, helloEvents)
-  assert.deepEqual(await heard('converse'), { text: 'Hello', finish: 'stop' })
+  assert.deepEqual(await streamed('converse'), { text: 'Hello', finish: 'stop' })
   assert.equal(last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse-stream')
   assertSigned('eu-central-1')
   await until(
@@ -200,7 +200,7 @@ test('what the provider refuses, what it throws in a stream and a stream that br
   for (const broken of [[...helloEvents.slice(0, 1), exception], helloEvents.slice(0, 2), [torn]]) {
     stream(AWS_STREAM_TYPE, broken)
     await assert.rejects(
-      heard('converse'),
+      streamed('converse'),
       (error) => error instanceof OpenAI.APIError && error.code === 'upstream_error',
     )
   }
@@ -222,7 +222,7 @@ test('what a translated stream says is redacted as that of any other', async () 
   const parts = [TOKEN.slice(0, 9), TOKEN.slice(9, 30), TOKEN.slice(30), ' done']
   const events = parts.map((text) => awsEvent('contentBlockDelta', { delta: { text } }))
   stream(AWS_STREAM_TYPE, [...events, ...helloEvents.slice(2)])
-  assert.deepEqual(await heard('guarded', { messages: [{ role: 'user', content: `mine is ${TOKEN}` }] }), {
+  assert.deepEqual(await streamed('guarded', { messages: [{ role: 'user', content: `mine is ${TOKEN}` }] }), {
     text: '[REDACTED:github_token] done',
     finish: 'stop',
   })
@@ -236,15 +236,15 @@ test('a chat reaches Gemini with its key, and Vertex AI with the token of the en
   })
   const used = { usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 2, thoughtsTokenCount: 3 } }
   json({ ...candidate('Hello', 'STOP'), ...used })
-  const { choices, usage: told } = await client('gemini').chat.completions.create({ ...chat, model: 'gemini-3' })
-  assert.deepEqual([choices[0]?.message.content, told?.completion_tokens], ['Hello', 5])
+  const { choices, usage: tokens } = await client('gemini').chat.completions.create({ ...chat, model: 'gemini-3' })
+  assert.deepEqual([choices[0]?.message.content, tokens?.completion_tokens], ['Hello', 5])
   assert.deepEqual(
     [last().url, last().headers['x-goog-api-key']],
     ['/v1beta/models/gemini-3:generateContent', 'key-of-file'],
   )
   assert.equal(last().headers.authorization, undefined)
   stream(SSE_TYPE, [sseEvent(candidate('Hel')), sseEvent({ ...candidate('lo', 'STOP'), ...used })])
-  assert.deepEqual(await heard('vertex', { model: 'gemini-3' }), { text: 'Hello', finish: 'stop' })
+  assert.deepEqual(await streamed('vertex', { model: 'gemini-3' }), { text: 'Hello', finish: 'stop' })
   const models = '/v1/projects/p/locations/europe-west4/publishers/google/models'
   assert.equal(last().url, `${models}/gemini-3:streamGenerateContent?alt=sse`)
   assert.equal(last().headers.authorization, 'Bearer token-of-google')
@@ -303,7 +303,7 @@ test("Anthropic's models are reached at Bedrock and at Vertex AI in their own wo
     stream(type, events)
     assert.equal(await claude(route).messages.stream(message).finalText(), 'Hello')
     assert.equal(last().url, streamPath)
-    assert.deepEqual(await heard(route, { model: 'claude-test' }), { text: 'Hello', finish: 'stop' })
+    assert.deepEqual(await streamed(route, { model: 'claude-test' }), { text: 'Hello', finish: 'stop' })
     assert.equal(last().url, streamPath)
     if (route === 'claude-aws') assertSigned('eu-west-1')
     if (route === 'claude-gcp') assert.equal(last().headers.authorization, 'Bearer token-of-google')

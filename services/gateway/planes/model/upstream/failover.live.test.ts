@@ -51,9 +51,9 @@ for (const [how, [status, answer]] of Object.entries(failures)) {
     const alive = await model(t)
     const { ask, outcomes } = await routeOver(t, [{ upstream: dead }, { upstream: alive.url, model: 'large-1' }])
     const stream = how.includes('stream')
-    const answered = await ask({ ...chat, stream })
-    assert.equal(answered.status, 200, answered.text)
-    assert.match(answered.text, stream ? /Hello[\s\S]*world[\s\S]*\[DONE\]/ : /Hello world\./)
+    const response = await ask({ ...chat, stream })
+    assert.equal(response.status, 200, response.text)
+    assert.match(response.text, stream ? /Hello[\s\S]*world[\s\S]*\[DONE\]/ : /Hello world\./)
     await until(async () => (await outcomes()).length === 1, 'the outcome')
     const [outcome] = await outcomes()
     assert.deepEqual(
@@ -112,9 +112,9 @@ test('after the first part of a stream no other endpoint is tried, and a failure
   breaking.answers({ text: ['Hello', ' world'], split: [64], diesAfter: 700 })
   const alive = await model(t)
   const { ask, series } = await routeOver(t, [{ upstream: breaking.url }, { upstream: alive.url }])
-  const answered = await ask({ ...chat, stream: true })
-  assert.equal(answered.status, 200)
-  assert.match(answered.text, /upstream_error/)
+  const response = await ask({ ...chat, stream: true })
+  assert.equal(response.status, 200)
+  assert.match(response.text, /upstream_error/)
   assert.equal(alive.calls.length, 0)
   assert.equal((await series('endpoint_failures_total')).length, 1)
 })
@@ -126,9 +126,9 @@ test('a 429 of the last available endpoint is relayed with its Retry-After', asy
     { upstream: await scripted(t, busy) },
     { upstream: await scripted(t, busy) },
   ])
-  const answered = await ask()
-  assert.deepEqual([answered.status, answered.headers.get('retry-after')], [429, '7'])
-  assert.match(answered.text, /slow down/)
+  const response = await ask()
+  assert.deepEqual([response.status, response.headers.get('retry-after')], [429, '7'])
+  assert.match(response.text, /slow down/)
   await until(async () => (await outcomes()).length === 1, 'the outcome')
   assert.equal((await outcomes())[0].attempts.length, 2)
 })
@@ -136,8 +136,8 @@ test('a 429 of the last available endpoint is relayed with its Retry-After', asy
 test('if every endpoint fails the caller gets one error, and the record has all attempts', async (t) => {
   const dead = await scripted(t, (_, response) => response.writeHead(503, json).end('{}'))
   const { ask, outcomes } = await routeOver(t, [{ upstream: dead }, { upstream: 'http://127.0.0.1:9/v1' }])
-  const answered = await ask()
-  assert.deepEqual([answered.status, JSON.parse(answered.text).error.code], [502, 'upstream_error'])
+  const response = await ask()
+  assert.deepEqual([response.status, JSON.parse(response.text).error.code], [502, 'upstream_error'])
   await until(async () => (await outcomes()).length === 1, 'the outcome')
   const [outcome] = await outcomes()
   assert.deepEqual(
@@ -174,17 +174,17 @@ test('a caller that leaves ends the attempt, and trips no circuit', async (t) =>
 test('three failures keep calls away from an endpoint, for as long as there is another', async (t) => {
   // Shows D2.model.fallbacks.on.openCircuit.
   // Shows D3.models.modelRouting, D3.limit.failover, D3.metric.plat_gateway_model_endpoint_skipped_total, D3.metric.plat_gateway_model_circuits_open
-  let asked = 0
+  let requests = 0
   let healthy = false
   const shaky = await scripted(t, (_, response) => {
-    asked++
+    requests++
     if (healthy) response.writeHead(200, json).end('{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}')
     else response.writeHead(500, json).end('{}')
   })
   const alive = await model(t)
   const { ask, series } = await routeOver(t, [{ upstream: shaky }, { upstream: alive.url }])
   for (let count = 0; count < 4; count++) assert.equal((await ask()).status, 200)
-  assert.deepEqual([asked, alive.calls.length], [3, 4])
+  assert.deepEqual([requests, alive.calls.length], [3, 4])
   const label = new URL(shaky).origin
   const skipped = `plat_gateway_model_endpoint_skipped_total{route="r",endpoint="${label}",reason="circuit"} 1`
   assert.ok((await series('endpoint_skipped_total')).includes(skipped))
@@ -194,29 +194,29 @@ test('three failures keep calls away from an endpoint, for as long as there is a
   })
   await hasty.ask()
   healthy = true
-  const before = asked
+  const before = requests
   await until(async () => {
     await hasty.ask()
-    return asked > before
+    return requests > before
   }, 'the end of the cooldown')
   assert.deepEqual(await hasty.series('circuits_open'), ['plat_gateway_model_circuits_open 0'])
 })
 
 test('an endpoint with an open circuit is tried if there is no other', async (t) => {
-  let asked = 0
+  let requests = 0
   const dead = await scripted(t, (_, response) => {
-    asked++
+    requests++
     response.writeHead(500, json).end('{}')
   })
   const modelRouting = { failureThreshold: 1 }
   const alone = await routeOver(t, [{ upstream: dead }], { modelRouting })
   await alone.ask()
   await alone.ask()
-  assert.deepEqual([asked, await alone.series('circuits_open')], [2, ['plat_gateway_model_circuits_open 1']])
+  assert.deepEqual([requests, await alone.series('circuits_open')], [2, ['plat_gateway_model_circuits_open 1']])
   const both = await routeOver(t, [{ upstream: dead }, { upstream: 'http://127.0.0.1:9/v1' }], { modelRouting })
   await both.ask()
   assert.equal((await both.ask()).status, 502)
-  assert.equal(asked, 4)
+  assert.equal(requests, 4)
 })
 
 test('an endpoint whose key cannot be read is passed over', async (t) => {
@@ -324,11 +324,11 @@ test('a session is answered in the jurisdiction of its tier, by a model that its
 })
 
 test('after the cooldown one call alone tries the endpoint, and the others go elsewhere meanwhile', async (t) => {
-  let asked = 0
+  let requests = 0
   const held = Promise.withResolvers<void>()
   const shaky = await scripted(t, async (_, response) => {
-    asked++
-    if (asked > 1) await held.promise
+    requests++
+    if (requests > 1) await held.promise
     response.writeHead(500, json).end('{}')
   })
   const alive = await model(t)
@@ -339,11 +339,11 @@ test('after the cooldown one call alone tries the endpoint, and the others go el
   const answers: ReturnType<typeof ask>[] = []
   await until(async () => {
     answers.push(ask())
-    return asked >= 2
+    return requests >= 2
   }, 'the call that tries it again')
   assert.equal((await ask()).status, 200)
   // One a cooldown, however many calls there are and however slow the machine is.
-  assert.ok(asked <= 1 + (performance.now() - begun) / 1000, String(asked))
+  assert.ok(requests <= 1 + (performance.now() - begun) / 1000, String(requests))
   held.resolve()
   for (const { status } of await Promise.all(answers)) assert.equal(status, 200)
 })

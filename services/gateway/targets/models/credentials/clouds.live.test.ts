@@ -325,9 +325,9 @@ test('Oracle Cloud: a profile of the config file, or the environment', async (t)
 
 test('no error repeats text of the service', async (t) => {
   const { url } = await cloud(t, {})
-  const told: unknown[] = []
-  const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
+  const errors: unknown[] = []
+  const log: Log = { ...silentLog, error: (fields) => void errors.push(fields) }
   const env = { AZURE_TENANT_ID: 't', AZURE_CLIENT_ID: 'c', AZURE_CLIENT_SECRET: 'hush', AZURE_AUTHORITY_HOST: url }
   await assert.rejects(ofModels({ ...parts(t, env), log }), (error) => !/s3cret|hush/.test(String(error)))
-  assert.ok(!/s3cret|hush/.test(JSON.stringify(told)))
+  assert.ok(!/s3cret|hush/.test(JSON.stringify(errors)))
 })
