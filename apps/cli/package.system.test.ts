@@ -1,15 +1,24 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { tempFolder } from '@plat/testkit/local'
-import { startEverything } from '@plat/testkit/mcp/everything'
 import { until } from '@plat/testkit/until'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
-const PAGE = readFileSync(path.join(import.meta.dirname, 'README.md'), 'utf8')
+const HEADING = '## Five minutes to the first governed call'
+const [, SECTION = ''] = readFileSync(path.join(ROOT, 'docs/install.md'), 'utf8').split(`\n${HEADING}\n`)
+/** The code blocks of the section, in order. */
+const BLOCKS = [...(SECTION.split('\n## ')[0] ?? '').matchAll(/^```(\w+)\n(.*?)^```/gms)]
+/** The files of the section, by the language of their block. */
+const FILES: Readonly<Record<string, string>> = {
+  json: '.mcp.json',
+  js: 'agent.mjs',
+  yaml: 'resources/toolpolicies/default/assistant.yaml',
+}
 const MIB = 1024 * 1024
 
 /** Limit of the unpacked package, without the runtime. */
@@ -17,8 +26,8 @@ const PACKAGE_BYTES = 60 * MIB
 /** Limit of a user's `node_modules`, with the runtime. */
 const INSTALLED_BYTES = 215 * MIB
 
-/** Packages that the page has installed from the registry beside this one. */
-const COUNTERPARTS = ['@modelcontextprotocol/client', '@modelcontextprotocol/server-everything']
+/** Maximum time from the empty folder to the end of the section, in milliseconds. */
+const SECTION_MS = 300_000
 
 const servers: (() => Promise<void>)[] = []
 after(async () => {
@@ -56,36 +65,26 @@ function bytesIn(folder: string): number {
     .reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0)
 }
 
-function blockOf(language: string): string {
-  const [, block = ''] = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(PAGE) ?? []
-  return block
-}
-
-/** The commands of the page. */
-const commands = [...PAGE.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) => block.trim().split('\n'))
-
-/** Folder of a user with the package installed, whose programs run on a Node of `major`. */
-function install(node: string, flags: readonly string[]) {
+/** An empty folder of a user with a Node of `folder` first on the PATH, and npm as it is configured here. */
+function userWith(node: string) {
   const folder = tempFolder()
-  const env = { PATH: `${node}${path.delimiter}/usr/bin${path.delimiter}/bin`, HOME: folder, LC_ALL: 'C' }
-  const cache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim()
-  const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
-  const npm = (...args: string[]) =>
-    execFileSync('npm', args, { cwd: folder, env: { ...env, npm_config_cache: cache, npm_config_registry: registry } })
-  npm('init', '-y')
-  npm('install', '--prefer-offline', ...flags, tarball)
-  const weight = bytesIn(path.join(folder, 'node_modules'))
-  for (const name of COUNTERPARTS) {
-    mkdirSync(path.dirname(path.join(folder, 'node_modules', name)), { recursive: true })
-    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(folder, 'node_modules', name))
-  }
-  return { folder, env, weight }
+  const setting = (name: string) => execFileSync('npm', ['config', 'get', name], { encoding: 'utf8' }).trim()
+  const npm = { npm_config_cache: setting('cache'), npm_config_registry: setting('registry') }
+  const PATH = `${node}${path.delimiter}/usr/bin${path.delimiter}/bin`
+  return { folder, env: { PATH, HOME: folder, LC_ALL: 'C', npm_config_prefer_offline: 'true', ...npm } }
 }
 
-/** Runs a command of the page, with more arguments, and returns its output. */
-function run({ folder, env }: { folder: string; env: NodeJS.ProcessEnv }, command: string, ...more: string[]): string {
-  assert.ok(commands.includes(command), `${command}: is not on the page`)
-  return execFileSync('/bin/sh', ['-c', [command, ...more].join(' ')], { cwd: folder, env, encoding: 'utf8' })
+type User = ReturnType<typeof userWith>
+
+/** Runs a command of a user and returns its output. */
+function run({ folder, env }: User, command: string): string {
+  return execFileSync('/bin/sh', ['-ec', command], { cwd: folder, env, encoding: 'utf8' })
+}
+
+/** Installs the packed package and returns the size of `node_modules`. */
+function install(user: User, flags: readonly string[]): number {
+  run(user, `npm install ${flags.join(' ')} ${tarball}`)
+  return bytesIn(path.join(user.folder, 'node_modules'))
 }
 
 /** Ends a program and, where it is traced, its tracer. */
@@ -99,8 +98,8 @@ function signalGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal)
 }
 
-/** Starts `plat up` on free ports, and returns what it printed when it is up. Where strace is installed it records the files that are opened. */
-async function startPlat({ folder, env }: { folder: string; env: NodeJS.ProcessEnv }, trace: string | null) {
+/** Starts `plat up` on free ports, and waits until it is up. Where strace is installed it records the files that are opened. */
+async function startPlat({ folder, env }: User, trace: string | null) {
   const bin = path.join(folder, 'node_modules/@plat-gov/cli/bin/plat.mjs')
   const plat = [bin, 'up', '.', '-listen', '127.0.0.1:0', '-identity-listen', '127.0.0.1:0']
   const traced = trace === null ? [] : ['strace', '-f', '-qq', '-e', 'trace=open,openat,execve', '-o', trace]
@@ -109,12 +108,15 @@ async function startPlat({ folder, env }: { folder: string; env: NodeJS.ProcessE
   let screen = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (screen += text))
   servers.push(async () => signalGroup(child, 'SIGKILL'))
-  await until(
-    () => /policies {5}default\/assistant/.test(screen) || child.exitCode !== null,
-    () => screen,
-  )
-  assert.equal(child.exitCode, null, screen)
-  return child
+  const printed = async (expected: RegExp) => {
+    await until(
+      () => expected.test(screen) || child.exitCode !== null,
+      () => screen,
+    )
+    assert.equal(child.exitCode, null, screen)
+  }
+  await printed(/Run a program as an agent: /)
+  return { child, printed }
 }
 
 /** Files of the repository that a traced program opened or ran. */
@@ -131,6 +133,34 @@ function isRuntime(file: string): boolean {
 
 const strace = ['/usr/bin/strace', '/bin/strace'].some((file) => existsSync(file))
 
+/**
+ * Follows the section: writes its files and runs its commands, block by block. Only the address of the package, the ports and the folder of strace
+ * are those of the test. Returns what each block printed.
+ */
+async function follow(
+  user: User,
+  { flags, trace }: { readonly flags: readonly string[]; readonly trace: string | null },
+) {
+  const printed: string[] = []
+  let plat: Awaited<ReturnType<typeof startPlat>> | null = null
+  for (const [, language = '', text = ''] of BLOCKS) {
+    const file = FILES[language]
+    if (file !== undefined) {
+      writeFileSync(path.join(user.folder, file), text)
+      if (language !== 'yaml') continue
+      await plat?.printed(/changed: ToolPolicy default\/assistant; in force within 2 s/)
+      await sleep(2000)
+    } else if (text.trim() === 'npx --no plat up') {
+      plat = await startPlat(user, trace)
+    } else {
+      printed.push(run(user, text.replace('@plat-gov/cli', `${flags.join(' ')} ${tarball}`)))
+    }
+  }
+  assert.ok(plat !== null)
+  await stopped(plat.child)
+  return printed
+}
+
 const kinds = [
   { name: 'Node 20, with the Node that npm installs', major: 20, flags: [] },
   { name: 'Node 26, without another one', major: 26, flags: ['--omit=optional'] },
@@ -139,34 +169,35 @@ const kinds = [
 for (const { name, major, flags } of kinds) {
   const node = nodeFolder(major)
   describe(`the packed package on ${name}`, { skip: node === null ? `no Node ${major} on the PATH` : false }, () => {
-    test('its page leads to a governed call that the ledger proves, and it reads nothing of the repository', async () => {
-      const user = install(node ?? '', flags)
-      assert.ok(user.weight < (major === 26 ? PACKAGE_BYTES : INSTALLED_BYTES), `${user.weight} bytes`)
-      assert.match(run(user, 'npx --no plat version'), /version +\d+\.\d+\.\d+[\s\S]*node26\./)
-      assert.match(run(user, 'npx --no plat version', '&& npx --no plat help'), /Usage: plat/)
-
-      const everything = await startEverything()
-      servers.push(() => everything.close())
-      mkdirSync(path.join(user.folder, 'resources'))
-      const resources = blockOf('yaml').replace('http://127.0.0.1:3001/mcp', everything.url)
-      assert.notEqual(resources, blockOf('yaml'))
-      writeFileSync(path.join(user.folder, 'resources/first.yaml'), resources)
-      writeFileSync(path.join(user.folder, 'agent.mjs'), blockOf('js'))
-
+    test('docs/install.md leads to a governed call that the ledger proves, and nothing of the repository is read', {
+      timeout: SECTION_MS,
+    }, async () => {
+      const user = userWith(node ?? '')
       const trace = strace ? path.join(user.folder, 'trace') : null
-      const plat = await startPlat(user, trace)
-      const printed = run(user, 'npx --no plat run assistant -- node agent.mjs').split('\n')
-      assert.equal(printed[0], 'Echo: hello')
-      assert.match(printed[1] ?? '', /get-env was not run: no rule of policy default\/assistant allows this/)
-      assert.match(run(user, 'npx --no plat audit verify'), /^valid: \d+ records/)
-      await stopped(plat)
+      const [, , initialised = '', first = '', last = ''] = await follow(user, { flags, trace })
+      assert.match(initialised, /^wrote resources\/mcpservers\/default\/everything\.yaml$/m)
+      assert.match(initialised, /^next: npx --no plat up$/m)
+      assert.equal(first, 'Echo: hello\nThe sum of 2 and 3 is 5.\n')
+      const [echo, refused, verified] = last.split('\n')
+      assert.equal(echo, 'Echo: hello')
+      assert.match(refused ?? '', /^get-sum was not run: no rule of policy default\/assistant allows this/)
+      assert.match(verified ?? '', /^valid: \d+ records/)
       if (trace !== null) assert.deepEqual(openedInRepository(trace), [])
+    })
+
+    test('it weighs no more than its limit', () => {
+      const user = userWith(node ?? '')
+      const bytes = install(user, flags)
+      assert.ok(bytes < (major === 26 ? PACKAGE_BYTES : INSTALLED_BYTES), `${bytes} bytes`)
+      assert.match(run(user, 'npx --no plat version'), /version +\d+\.\d+\.\d+[\s\S]*node26\./)
     })
   })
 }
 
 test('every program of the package starts, has its data files, and the licenses of its libraries', () => {
-  const { folder, env } = install(path.dirname(process.execPath), ['--omit=optional'])
+  const user = userWith(path.dirname(process.execPath))
+  install(user, ['--omit=optional'])
+  const { folder, env } = user
   const home = path.join(folder, 'node_modules/@plat-gov/cli')
   const { bin, version } = JSON.parse(readFileSync(path.join(home, 'package.json'), 'utf8'))
   assert.deepEqual(Object.keys(bin).toSorted(), [

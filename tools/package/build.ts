@@ -31,8 +31,19 @@ export async function buildPackage(root: string, out: string): Promise<void> {
     writeFileSync(path.join(out, 'bin', `${name}.mjs`), programOf(name), { mode: 0o755 })
   writeFileSync(path.join(out, 'package.json'), `${JSON.stringify(manifest(root), null, 2)}\n`)
   writeFileSync(path.join(out, 'NOTICE'), noticeOf(root, metafile))
-  cpSync(path.join(root, HOME, 'README.md'), path.join(out, 'README.md'))
+  writeFileSync(path.join(out, 'README.md'), pageOf(root))
   cpSync(path.join(root, 'LICENSE'), path.join(out, 'LICENSE'))
+}
+
+/** The page of the package. A comment in it names the section of another page that replaces it. */
+function pageOf(root: string): string {
+  const page = readFileSync(path.join(root, HOME, 'README.md'), 'utf8')
+  return page.replace(/^<!-- (\S+): (.+) -->$/m, (_, file: string, heading: string) => {
+    const text = readFileSync(path.join(root, file), 'utf8')
+    const [, section] = text.split(`\n## ${heading}\n`)
+    if (section === undefined) throw new Error(`${file}: has no section "${heading}"`)
+    return `## ${heading}\n${section.split('\n## ')[0]}`.trim()
+  })
 }
 
 function launcher(root: string): string {

@@ -98,15 +98,11 @@ test('what exists is kept, and the steps that are left are printed', async () =>
   assert.equal(code, 3)
   assert.match(await text('resources/mcpservers/default/notes.yaml'), /127\.0\.0\.1:1/)
   assert.equal(await text('resources/agents/default/assistant.yaml'), before)
-  assert.deepEqual(
-    lines.filter((line) => !line.startsWith('wrote')),
-    [
-      'input:1: servers["notes"]: not converted: MCPServer default/notes exists, and was not changed',
-      'next: add "- name: more" to spec.tools of Agent default/assistant',
-      'next: add more to the rules of ToolPolicy default/assistant',
-      `next: plat up${lines.at(-1)?.slice('next: plat up'.length)}`,
-    ],
-  )
+  assert.deepEqual(lines.filter((line) => !line.startsWith('wrote')).slice(0, -2), [
+    'input:1: servers["notes"]: not converted: MCPServer default/notes exists, and was not changed',
+    'next: add "- name: more" to spec.tools of Agent default/assistant',
+    'next: add more to the rules of ToolPolicy default/assistant',
+  ])
 })
 
 test('a resource that is declared among other documents is not written a second time', async () => {

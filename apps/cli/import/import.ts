@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { isAbsolute, join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { reasonOf } from '@plat/core'
 import { Draft } from '../shared/draft.ts'
 import { EXIT } from '../shared/exit-codes.ts'
 import { homeOf } from '../shared/home.ts'
+import { nextSteps } from '../shared/next-steps.ts'
 import { CommandError, type Output, plain } from '../shared/output.ts'
 import { addAgent } from './agent.ts'
 import { serversOfCompose } from './compose.ts'
@@ -43,7 +44,7 @@ export async function importFile(options: ImportOptions, output: Output): Promis
   const todo = await draft.write(output)
   notes.print(file, format === 'litellm' || format === 'compose' ? text : withoutComments(text), output)
   for (const line of [...todo, ...next]) output.out(`next: ${plain(line)}`)
-  output.out(`next: plat up${shortDir(dir)}`)
+  for (const line of nextSteps({ dir, agent, env })) output.out(line)
   return notes.count === 0 ? 0 : EXIT.found
 }
 
@@ -54,13 +55,6 @@ export function checkAgentName(agent: string): void {
     `${JSON.stringify(agent)} cannot be the name of an agent: use lower-case letters, digits and -`,
     2,
   )
-}
-
-/** The argument that names the directory, unless it is the current one. */
-export function shortDir(dir: string): string {
-  const path = relative(process.cwd(), resolve(dir))
-  if (path === '') return ''
-  return ` ${isAbsolute(dir) ? resolve(dir) : path}`
 }
 
 function importServers(text: string, { format, file, agent }: ImportOptions, using: ConvertOptions): readonly string[] {

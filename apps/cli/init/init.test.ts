@@ -39,8 +39,25 @@ const text = (path: string) => readFile(join(dir, 'resources', path), 'utf8')
 
 test('plat init creates the directory that it is given', async () => {
   dir = join(dir, 'new/one')
-  await initialised({ yes: true })
+  await initialised({ yes: true, servers: 'none' })
   assert.match(await text('agents/default/assistant.yaml'), /kind: Agent/)
+})
+
+test('plat init without servers and without a model writes nothing, and says where a server is looked for', async () => {
+  await assert.rejects(initialised({ yes: true }), {
+    message:
+      /^nothing to govern: no MCP server in \.mcp\.json, .*; write a server into \.mcp\.json, choose a -provider, or/,
+  })
+  assert.equal(existsSync(join(dir, 'resources')), false)
+})
+
+test('the last lines are the next commands, as they are started here', async () => {
+  const { lines } = await initialised({ provider: 'ollama', yes: true }, { env: { npm_command: 'exec' } })
+  assert.match(lines.at(-2) ?? '', /^next: npx --no plat up \S+$/)
+  assert.match(
+    lines.at(-1) ?? '',
+    /^then, in a second terminal: npx --no plat run -dir \S+ assistant -- <your program>$/,
+  )
 })
 
 test('plat init finds servers of every client, has three questions, and what it writes is valid', async () => {
@@ -62,7 +79,7 @@ test('plat init finds servers of every client, has three questions, and what it 
   assert.match(await text('mcpservers/default/search.yaml'), /127\.0\.0\.1:3/)
   assert.equal(existsSync(join(dir, 'resources/mcpservers/default/mail.yaml')), false)
   assert.ok(lines.includes('next: write the key of anthropic into .plat/secrets/default/anthropic/api-key'))
-  assert.match(lines.at(-1) ?? '', /^next: plat up /)
+  assert.match(lines.at(-2) ?? '', /^next: plat up /)
   assert.ok(existsSync(join(dir, '.plat/schemas/agent.schema.json')))
   const checked = await printed((output) => validateResources({ dir }, output))
   assert.equal(checked.code, 0, checked.text)
@@ -79,7 +96,7 @@ test('options answer the questions, and -yes the others', async () => {
 })
 
 test('a second plat init changes nothing', async () => {
-  await initialised({ yes: true })
+  await initialised({ yes: true, servers: 'none' })
   const before = await text('agents/default/assistant.yaml')
   const { lines } = await initialised({ yes: true, provider: 'ollama' })
   assert.equal(await text('agents/default/assistant.yaml'), before)
@@ -99,6 +116,14 @@ test('a wrong answer is one line with a suggestion, and writes nothing', async (
   for (const [message, options] of Object.entries(refusals))
     await assert.rejects(initialised({ yes: true, ...options }), { message, exitCode: 2 })
   assert.equal(existsSync(join(dir, 'resources')), false)
+})
+
+test('a wrong answer on the terminal is refused, and the question repeated', async () => {
+  const answers = ['A b', 'helper', 'opnai', 'ollama']
+  const { lines, questions } = await initialised({}, { answers })
+  assert.equal(questions.length, 4)
+  assert.ok(lines.includes('"opnai" is no provider that plat init writes; did you mean openai?'))
+  assert.match(await text('agents/default/helper.yaml'), /11434/)
 })
 
 test('a configuration that cannot be read is named, and the others are used', async () => {

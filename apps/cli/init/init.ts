@@ -1,13 +1,14 @@
 import { createInterface } from 'node:readline/promises'
 import { closest } from '@plat/core'
 import { addAgent } from '../import/agent.ts'
-import { checkAgentName, shortDir } from '../import/import.ts'
+import { checkAgentName } from '../import/import.ts'
 import { withoutComments } from '../import/jsonc.ts'
 import { addServer, type FoundServer } from '../import/mcp-servers.ts'
 import { Notes } from '../import/notes.ts'
 import { writeSchemas } from '../schema/schema.ts'
 import { Draft } from '../shared/draft.ts'
 import { homeOf } from '../shared/home.ts'
+import { nextSteps } from '../shared/next-steps.ts'
 import { CommandError, type Output, plain } from '../shared/output.ts'
 import { modelOf, NO_PROVIDER, PROVIDER_CHOICES, usualProvider } from './providers.ts'
 import { findSources, type Places, type Source } from './sources.ts'
@@ -47,24 +48,23 @@ export async function init(
   const { sources, problems } = await findSources(places)
   for (const problem of problems) output.err(plain(problem))
   const offered = offeredBy(sources)
-  const answer = (given: string | undefined, question: string, usual: string) =>
-    given !== undefined ? given : options.yes === true ? usual : prompt(question, usual)
+  const answer = answers(options, output, prompt)
 
-  const agent = await answer(options.agent, 'Name of the agent', 'assistant')
-  checkAgentName(agent)
+  const agent = await answer(options.agent, 'Name of the agent', 'assistant', checkAgentName)
   if (offered.length > 0 && options.servers === undefined && options.yes !== true) listServers(offered, output)
   const usual = offered.length > 0 ? ALL : NONE
   const named = offered.length === 0 && options.servers === undefined ? NONE : undefined
-  const servers = chosen(
-    await answer(options.servers ?? named, 'Servers to govern (all, none, or names with commas)', usual),
-    offered,
-  )
+  const question = 'Servers to govern (all, none, or names with commas)'
+  const given = await answer(options.servers ?? named, question, usual, (text) => chosen(text, offered))
+  const servers = chosen(given, offered)
+  const choices = PROVIDER_CHOICES.join(', ')
   const provider = await answer(
     options.provider,
-    `Provider of its model (${PROVIDER_CHOICES.join(', ')})`,
+    `Provider of its model (${choices})`,
     usualProvider(env),
+    checkProvider,
   )
-  checkProvider(provider)
+  if (offered.length === 0 && options.servers === undefined && provider === NO_PROVIDER) throw nothingToGovern()
 
   const draft = await Draft.of(homeOf(options.dir))
   const { names, notes } = addServers(servers, draft, env)
@@ -74,8 +74,33 @@ export async function init(
   await writeSchemas(draft.home.schemas)
   for (const [source, one] of notes) one.print(source.file, withoutComments(source.text), output)
   for (const step of [...missing, ...steps]) output.out(`next: ${plain(step)}`)
-  output.out(`next: plat up${shortDir(options.dir)}`)
+  for (const step of nextSteps({ dir: options.dir, agent, env })) output.out(step)
   return 0
+}
+
+/** Returns a function for one question: it returns the option, the usual answer, or prompts until `check` accepts the answer. */
+function answers({ yes }: InitOptions, output: Output, prompt: Prompt) {
+  return async (given: string | undefined, question: string, usual: string, check: (answer: string) => unknown) => {
+    const known = given ?? (yes === true ? usual : undefined)
+    for (;;) {
+      const text = known ?? (await prompt(question, usual))
+      try {
+        check(text)
+        return text
+      } catch (error) {
+        if (known !== undefined || !(error instanceof CommandError)) throw error
+        output.err(error.message)
+      }
+    }
+  }
+}
+
+function nothingToGovern(): CommandError {
+  const places = '.mcp.json, .vscode/mcp.json, .cursor/mcp.json and the settings of Claude Desktop, VS Code and Cursor'
+  return new CommandError(
+    `nothing to govern: no MCP server in ${places}, and no model; write a server into .mcp.json, ` +
+      'choose a -provider, or write an agent without either with -servers none',
+  )
 }
 
 /** Each server of a name once: the first file has it. */
@@ -92,7 +117,10 @@ function offeredBy(sources: readonly Source[]): readonly Offered[] {
 
 function listServers(offered: readonly Offered[], output: Output): void {
   output.out('MCP servers of this machine:')
-  for (const { server, source } of offered) output.out(plain(`  ${server.name}  (${source.program}, ${source.file})`))
+  for (const { server, source } of offered) {
+    const { program, file } = source
+    output.out(plain(`  ${server.name}  (${file.endsWith(program) ? file : `${program}, ${file}`})`))
+  }
 }
 
 function chosen(answer: string, offered: readonly Offered[]): readonly Offered[] {

@@ -9,6 +9,7 @@ import { type Render, startRender, startStatus } from '@plat/operator'
 import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
 import { writeSchemas } from '../schema/schema.ts'
+import { NAMESPACE } from '../shared/draft.ts'
 import {
   type HomeEnv,
   homeOf,
@@ -19,6 +20,7 @@ import {
   writeHomeEnv,
   writePrivate,
 } from '../shared/home.ts'
+import { commandName, dirArgument } from '../shared/next-steps.ts'
 import { CommandError, type Output, plain } from '../shared/output.ts'
 import { type StdioOptions, StdioSupervisor } from '../stdio/launch/supervisor.ts'
 import { createChangeFinder } from './changes.ts'
@@ -244,6 +246,8 @@ function portTaken(error: unknown, options: UpOptions): unknown {
 export async function up(options: UpOptions, output: Output): Promise<number> {
   const running = await startUp(options, (line) => output.err(line))
   for (const line of await screen(running)) output.out(line)
+  output.out('')
+  output.out(`Run a program as an agent: ${await runCommand(running)}`)
   const still = reportProblems(running, output)
   return new Promise((resolve) => {
     onShutdown(async () => {
@@ -253,6 +257,13 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
     })
     giveBackStartMemory()
   })
+}
+
+/** The command that runs a program as one of the agents. */
+async function runCommand({ home, store }: Up): Promise<string> {
+  const agent = (await store.list('Agent', {})).items.find(({ metadata }) => metadata.namespace === NAMESPACE)
+  const name = agent?.metadata.name ?? '<agent>'
+  return `${commandName(process.env)} run${dirArgument(home.dir, '-dir ')} ${name} -- <your program>`
 }
 
 /** The start screen: addresses, governed resources and their problems. */
