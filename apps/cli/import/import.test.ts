@@ -181,7 +181,8 @@ test('a LiteLLM configuration becomes routes with keys as files, aliases, fallba
       upstream: 'https://api.openai.com/v1',
       model: 'gpt-4o',
       apiKeyFile: secret('OPENAI_API_KEY'),
-      ...{ requestsPerMinute: 60, tokensPerMinute: 1000, aliases: { 'gpt-4': 'gpt-4o' }, fallbacks: [second, claude] },
+      ...{ requestsPerMinute: 60, tokensPerMinute: 1000, aliases: { 'gpt-4': 'gpt-4o' } },
+      ...{ balancing: 'weight', fallbacks: [second, { ...claude, weight: 0 }] },
     },
     claude,
     'team-azure': {
@@ -209,6 +210,35 @@ test('a LiteLLM configuration becomes routes with keys as files, aliases, fallba
   ])
   assert.ok(lines.includes(`next: write the value of SECOND_KEY into ${secret('SECOND_KEY')}`))
   assert.doesNotMatch(lines.join('\n') + (await text('gateway.json')), /sk-|user:/)
+})
+
+test('base URLs of LiteLLM lead to the same servers, whatever end they have', async () => {
+  const bases: readonly (readonly [model: string, base: string, upstream: string])[] = [
+    ['anthropic/claude-5', 'https://proxy.example/a', 'https://proxy.example/a/v1'],
+    ['anthropic/claude-5', 'https://proxy.example/v1/messages', 'https://proxy.example/v1'],
+    ['anthropic/claude-5', 'https://api.anthropic.com/v1/', 'https://api.anthropic.com/v1'],
+    ['ollama/llama3', 'http://localhost:11434', 'http://localhost:11434/v1'],
+    ['ollama_chat/llama3', 'http://localhost:11434/api/chat', 'http://localhost:11434/v1'],
+    ['openai/gpt-5', 'https://proxy.example/openai', 'https://proxy.example/openai'],
+  ]
+  const entries = bases.map(([model, api_base], at) => ({ model_name: `m${at}`, litellm_params: { model, api_base } }))
+  assert.equal((await imported('litellm', JSON.stringify({ model_list: entries }))).code, 0)
+  const { models } = JSON.parse(await text('gateway.json'))
+  for (const [at, [, , upstream]] of bases.entries()) assert.equal(models[`m${at}`].upstream, upstream)
+})
+
+test('entries of one name share its calls as in LiteLLM', async () => {
+  const entry = (weight: number) => ({
+    model_name: 'm',
+    litellm_params: { model: 'openai/m', api_base: 'http://127.0.0.1:1/v1', weight },
+  })
+  const model_list = [entry(9), entry(1), entry(0.5)]
+  const router_settings = { routing_strategy: 'latency-based-routing' }
+  const { lines } = await imported('litellm', JSON.stringify({ model_list, router_settings }))
+  const { m } = JSON.parse(await text('gateway.json')).models
+  const weights = [m, ...m.fallbacks].map(({ weight }) => weight)
+  assert.deepEqual([m.balancing, weights], ['latency', [9, 1, undefined]])
+  assert.match(notes(lines)[0] ?? '', /model_list\[2\]\.litellm_params\.weight: .*must be a whole number up to 1000/)
 })
 
 test('an existing gateway.json is kept, and the routes are in a file beside it', async () => {

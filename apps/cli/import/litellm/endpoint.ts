@@ -24,7 +24,7 @@ export interface Endpoint {
 const CONVERTED = new Set([
   ...['model', 'api_base', 'base_url', 'api_key', 'api_version', 'custom_llm_provider', 'rpm', 'tpm', 'max_tokens'],
   ...['aws_region_name', 'aws_access_key_id', 'aws_secret_access_key', 'aws_session_token'],
-  ...['vertex_project', 'vertex_location', 'input_cost_per_token', 'output_cost_per_token'],
+  ...['vertex_project', 'vertex_location', 'input_cost_per_token', 'output_cost_per_token', 'weight'],
   ...['cache_read_input_token_cost', 'cache_creation_input_token_cost'],
 ])
 
@@ -44,7 +44,8 @@ export function endpointOf(listed: ListedModel, options: ConvertOptions): Endpoi
       at('model'),
       `plat has no provider ${JSON.stringify(found.unknown)}; set api_base of its OpenAI-compatible API`,
     )
-  const upstream = base === null ? (found.provider.upstream ?? null) : literalOf(base, options.env)
+  const upstream =
+    base === null ? (found.provider.upstream ?? null) : baseOf(found.provider, literalOf(base, options.env))
   if (base !== null && upstream === null) return refused(notes, at('api_base'), `the variable ${base} is not set`)
   if (upstream === null && found.provider.needsBase === true) return refused(notes, at('api_base'), 'is missing')
   if (upstream !== null && !isBaseURL(upstream))
@@ -52,6 +53,8 @@ export function endpointOf(listed: ListedModel, options: ConvertOptions): Endpoi
   for (const member of Object.keys(params)) {
     if (!CONVERTED.has(member)) notes.add(at(member), NOT_CONVERTED[member] ?? 'plat has nothing like it')
   }
+  if (params.weight !== undefined && !isWeight(params.weight))
+    notes.add(at('weight'), `must be a whole number up to ${WEIGHT_MAX}; only their ratio matters`)
   const isWild = found.model.includes('*')
   return {
     endpoint: {
@@ -59,11 +62,18 @@ export function endpointOf(listed: ListedModel, options: ConvertOptions): Endpoi
       ...(isWild ? {} : { model: found.model }),
       ...authOf(listed, found.provider, options),
       ...(isCount(params.rpm) && { requestsPerMinute: params.rpm }),
+      ...(isWeight(params.weight) && { weight: params.weight }),
     },
     route: routeKeys(params),
     provider: found.provider.provider,
     model: found.model,
   }
+}
+
+/** The base URL of a provider for plat, from `api_base`. */
+function baseOf({ end }: Provider, base: string | null): string | null {
+  if (base === null || end === undefined) return base
+  return withoutTrailing(base, '/').replace(...end)
 }
 
 function isBaseURL(text: string): boolean {
@@ -143,6 +153,13 @@ function literalOf(text: string, env: NodeJS.ProcessEnv): string | null {
 
 export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
+}
+
+/** Largest `weight` of an endpoint. */
+const WEIGHT_MAX = 1000
+
+function isWeight(value: unknown): value is number {
+  return value === 0 || (isCount(value) && value <= WEIGHT_MAX)
 }
 
 function isCount(value: unknown): value is number {

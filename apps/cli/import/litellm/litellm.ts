@@ -49,9 +49,10 @@ export function convertLiteLLM(text: string, file: string, options: ConvertOptio
   addAliases(routes, settings.router, options)
   const fallbacks = fallbacksOf(routes, settings, options)
   noteSettings(root, options)
+  const balancing = balancingOf(settings.router, options)
   const entries = [...routes.values()].map((route) => [
     routeName(route.name),
-    routeOf(route, { routes, fallbacks, options }),
+    routeOf(route, { routes, fallbacks, balancing, options }),
   ])
   return { routes: Object.fromEntries(entries), prices, budget: budgetOf(settings.litellm, options) }
 }
@@ -85,6 +86,20 @@ interface Settings {
 
 function settingsOf({ litellm_settings: litellm, router_settings: router }: Record<string, unknown>): Settings {
   return { litellm: isEntry(litellm) ? litellm : {}, router: isEntry(router) ? router : {} }
+}
+
+/** How endpoints of one name share its calls. */
+function balancingOf(
+  { routing_strategy: strategy }: Settings['router'],
+  { notes }: ConvertOptions,
+): 'weight' | 'latency' {
+  if (strategy === 'latency-based-routing') return 'latency'
+  if (strategy !== undefined && strategy !== 'simple-shuffle')
+    notes.add(
+      'router_settings.routing_strategy',
+      'endpoints share calls by weight; balancing of a route can be latency',
+    )
+  return 'weight'
 }
 
 /** `model_group_alias`: further names of a model. */
@@ -138,6 +153,7 @@ function routeOf(
   context: {
     readonly routes: ReadonlyMap<string, Route>
     readonly fallbacks: ReadonlyMap<string, readonly string[]>
+    readonly balancing: 'weight' | 'latency'
     readonly options: ConvertOptions
   },
 ): object {
@@ -147,9 +163,13 @@ function routeOf(
   const further = [...others, ...named.flatMap((target) => routes.get(target)?.endpoints ?? [])]
   if (further.length > FALLBACKS_MAX)
     options.notes.add(path, `only ${FALLBACKS_MAX} of its fallbacks: a route has no more`)
-  const list = further.slice(0, FALLBACKS_MAX).map(({ endpoint }) => endpoint)
+  // Endpoints of one name share its calls; those of other names serve what they cannot.
+  const list = further
+    .slice(0, FALLBACKS_MAX)
+    .map(({ endpoint }, at) => (at < others.length || others.length === 0 ? endpoint : { ...endpoint, weight: 0 }))
   return {
     ...first?.endpoint,
+    ...(others.length > 0 && { balancing: context.balancing }),
     ...first?.route,
     ...(Object.keys(aliases).length > 0 && { aliases }),
     ...(list.length > 0 && { fallbacks: list }),
@@ -188,7 +208,7 @@ const SETTINGS: Readonly<Record<string, Readonly<Record<string, string | null>>>
   litellm_settings: {
     ...{ fallbacks: null, default_fallbacks: null, max_budget: null, budget_duration: null },
     ...{
-      num_retries: 'plat tries the fallbacks, and clients repeat what is left',
+      num_retries: 'set retries of the route in gateway.json',
       drop_params: 'members that a provider does not support are refused by name',
     },
     ...{ request_timeout: 'set upstreamTimeoutSeconds in gateway.json', set_verbose: 'logs are in .plat/logs' },
@@ -199,15 +219,15 @@ const SETTINGS: Readonly<Record<string, Readonly<Record<string, string | null>>>
     },
     context_window_fallbacks: 'plat uses fallbacks when an endpoint fails, whatever the reason',
     content_policy_fallbacks: 'plat uses fallbacks when an endpoint fails, whatever the reason',
-    cache: 'plat has no cache of responses',
-    cache_params: 'plat has no cache of responses',
+    cache: 'set cache of the route in gateway.json',
+    cache_params: 'set cache of the route in gateway.json',
     default_internal_user_params: 'write a BudgetPolicy',
     max_internal_user_budget: 'write a BudgetPolicy',
   },
   router_settings: {
     ...{ fallbacks: null, default_fallbacks: null, model_group_alias: null },
-    routing_strategy: 'endpoints are tried in their order',
-    num_retries: 'plat tries the fallbacks, and clients repeat what is left',
+    routing_strategy: null,
+    num_retries: 'set retries of the route in gateway.json',
     allowed_fails: 'set modelRouting.failureThreshold in gateway.json',
     cooldown_time: 'set modelRouting.cooldownSeconds in gateway.json',
     timeout: 'set upstreamTimeoutSeconds in gateway.json',

@@ -6,15 +6,26 @@ export interface Provider {
   readonly upstream?: string
   /** Whether `api_base` is required. */
   readonly needsBase?: boolean
+  /** The end of an `api_base`, with what plat adds by itself, and what replaces it. */
+  readonly end?: readonly [RegExp, string]
 }
 
 const openai = (upstream: string): Provider => ({ provider: 'openai', upstream })
+/** LiteLLM uses Ollama's own API; plat the OpenAI-compatible one. */
+const ollama: Provider = {
+  ...openai('http://127.0.0.1:11434/v1'),
+  end: [/(?:\/v1|\/api(?:\/chat|\/generate)?)?$/, '/v1'],
+}
 const ownServer: Provider = { provider: 'openai', needsBase: true }
 
 /** Providers of LiteLLM by the prefix of their models. */
 const PROVIDERS: Readonly<Record<string, Provider>> = {
   openai: openai('https://api.openai.com/v1'),
-  anthropic: { provider: 'anthropic', upstream: 'https://api.anthropic.com/v1' },
+  anthropic: {
+    provider: 'anthropic',
+    upstream: 'https://api.anthropic.com/v1',
+    end: [/(?:\/v1(?:\/messages)?)?$/, '/v1'],
+  },
   azure: { provider: 'azure-openai', mode: 'deployments', needsBase: true },
   bedrock: { provider: 'bedrock' },
   bedrock_converse: { provider: 'bedrock' },
@@ -29,8 +40,8 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
   openrouter: openai('https://openrouter.ai/api/v1'),
   cerebras: openai('https://api.cerebras.ai/v1'),
   nvidia_nim: openai('https://integrate.api.nvidia.com/v1'),
-  ollama: openai('http://127.0.0.1:11434/v1'),
-  ollama_chat: openai('http://127.0.0.1:11434/v1'),
+  ollama,
+  ollama_chat: ollama,
   hosted_vllm: ownServer,
   vllm: ownServer,
   lm_studio: ownServer,
@@ -75,13 +86,13 @@ export const NOT_CONVERTED: Readonly<Record<string, string>> = {
     ...['response_format', 'tools', 'tool_choice', 'logit_bias', 'extra_body', 'thinking', 'reasoning_effort'],
   ]),
   ...row('plat adds no headers to requests of a model', ['extra_headers', 'headers', 'organization']),
-  ...row('endpoints are tried in their order', ['weight', 'order', 'region_name']),
+  ...row('endpoints of one name share the calls by weight', ['order', 'region_name']),
   ...row('set upstreamTimeoutSeconds or modelRouting.attemptTimeoutSeconds in gateway.json', [
     'timeout',
     'stream_timeout',
     'request_timeout',
   ]),
-  ...row('plat retries at the fallbacks; clients repeat what is left', ['max_retries', 'num_retries']),
+  ...row('set retries of the route in gateway.json', ['max_retries', 'num_retries']),
   ...row('a BudgetPolicy has a cap per agent, user or group, not per model', ['max_budget', 'budget_duration']),
   ...row('use cloudCredentials of gateway.json or the environment', [
     ...['aws_role_name', 'aws_session_name', 'aws_profile_name', 'aws_web_identity_token', 'aws_sts_endpoint'],
