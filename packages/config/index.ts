@@ -7,6 +7,7 @@ export {
   type Problem,
   type Rule,
   type RuleOf,
+  type Unfinished,
 } from './block.ts'
 export { headerLines, PACKED_SUFFIX, type PeerFiles, peerFiles, readText, readUpTo, unpack } from './bounded.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'

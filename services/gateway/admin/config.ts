@@ -1,5 +1,5 @@
-import { defineBlock, key, memberPath, type Problem, type Rule, type RuleOf } from '@plat/config'
-import { closest } from '@plat/core'
+import { defineBlock, key, memberPath, type Problem, type RuleOf } from '@plat/config'
+import { closest, isObject } from '@plat/core'
 import Type from 'typebox'
 import { ALL_ROLES } from './roles.ts'
 
@@ -91,9 +91,30 @@ export const adminBlock = defineBlock({
   rules: [rolesAreKnown, namespacesAreNames, peopleAreDistinct],
 })
 
+const oidcSchema = Type.Object({
+  issuer: key.url('Issuer; required in modes `oidc` and `both`.'),
+  audience: key.text('Expected audience; required in modes `oidc` and `both`.'),
+  jwksURL: key.url('Default discovery.'),
+  jwksRefreshSeconds: key.seconds('How often the keys are fetched again.', 300),
+  usernameClaim: key.text('Approver name in the ledger; default `preferred_username`, then `email`, then `sub`.'),
+  groupsClaim: key.text('Dotted paths allowed.', 'groups'),
+  algorithms: Type.Array(Type.Enum(['RS256', 'ES256', 'EdDSA']), {
+    default: ['RS256', 'ES256', 'EdDSA'],
+    minItems: 1,
+    description: 'Accepted signatures.',
+  }),
+  caFile: key.file('Authorities of the issuer.'),
+  leewaySeconds: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`; default `identity.leewaySeconds`.' }),
+  ),
+  clientID: key.text('Public value of `GET /v1/auth/config`.'),
+  scopes: key.texts('Public value of `GET /v1/auth/config`.'),
+  resource: key.text('Resource indicator (RFC 8707) that `plat login` sends; public value of `GET /v1/auth/config`.'),
+})
+
 /** Issuer and audience say whose tokens count. */
-const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
-  const mode = typeof adminAuth === 'object' && adminAuth !== null && 'mode' in adminAuth ? adminAuth.mode : 'token'
+const issuerInOidc: RuleOf<typeof oidcSchema> = ({ issuer, audience }, { adminAuth }) => {
+  const mode = isObject(adminAuth) ? adminAuth.mode : 'token'
   if (mode === 'token') return []
   return Object.entries({ issuer, audience }).flatMap(([name, value]) =>
     value === ''
@@ -106,25 +127,6 @@ const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
 export const adminOidcBlock = defineBlock({
   path: 'adminAuth.oidc',
   feature: 'admin',
-  schema: Type.Object({
-    issuer: key.url('Issuer; required in modes `oidc` and `both`.'),
-    audience: key.text('Expected audience; required in modes `oidc` and `both`.'),
-    jwksURL: key.url('Default discovery.'),
-    jwksRefreshSeconds: key.seconds('How often the keys are fetched again.', 300),
-    usernameClaim: key.text('Approver name in the ledger; default `preferred_username`, then `email`, then `sub`.'),
-    groupsClaim: key.text('Dotted paths allowed.', 'groups'),
-    algorithms: Type.Array(Type.Enum(['RS256', 'ES256', 'EdDSA']), {
-      default: ['RS256', 'ES256', 'EdDSA'],
-      minItems: 1,
-      description: 'Accepted signatures.',
-    }),
-    caFile: key.file('Authorities of the issuer.'),
-    leewaySeconds: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`; default `identity.leewaySeconds`.' }),
-    ),
-    clientID: key.text('Public value of `GET /v1/auth/config`.'),
-    scopes: key.texts('Public value of `GET /v1/auth/config`.'),
-    resource: key.text('Resource indicator (RFC 8707) that `plat login` sends; public value of `GET /v1/auth/config`.'),
-  }),
+  schema: oidcSchema,
   rules: [issuerInOidc],
 })

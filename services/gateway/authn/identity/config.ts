@@ -1,48 +1,6 @@
-import { defineBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
+import { defineBlock, isUnset, LONGEST_SECONDS, type RuleOf } from '@plat/config'
+import { isObject } from '@plat/core'
 import Type, { type Static } from 'typebox'
-
-/** docs/spec/gateway.md, core rule 2. */
-const someKey: Rule = ({ publicKeyFiles, jwksURL }) =>
-  jwksURL !== '' || isFilled(publicKeyFiles)
-    ? []
-    : [{ path: 'identity', message: 'publicKeyFiles or jwksURL is required', severity: 'error' }]
-
-/** Warns that the tokens of these keys are refused. */
-const mldsaFilesAreRead: Rule = ({ mldsaPublicKeyFiles, acceptMLDSA }) =>
-  acceptMLDSA === true || !isFilled(mldsaPublicKeyFiles)
-    ? []
-    : [
-        {
-          path: 'identity.mldsaPublicKeyFiles',
-          message: 'not read while identity.acceptMLDSA is off',
-          severity: 'warning',
-        },
-      ]
-
-function isFilled(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0
-}
-
-/** Without a resource no access token can be issued for this gateway. */
-const issuersNeedResource: Rule = ({ trustedIssuers, resourceBaseURL }) =>
-  resourceBaseURL !== '' || !isFilled(trustedIssuers)
-    ? []
-    : [{ path: 'identity.resourceBaseURL', message: 'is required with identity.trustedIssuers', severity: 'error' }]
-
-/** `iss` selects the rules for a token, so issuers must be distinct. */
-const issuersDiffer: Rule = ({ trustedIssuers, issuer: own }) => {
-  const names = Array.isArray(trustedIssuers) ? trustedIssuers.map(nameOf) : []
-  return names.flatMap((name, index) => {
-    const other = name !== '' && name === own ? 'identity.issuer' : `identity.trustedIssuers[${names.indexOf(name)}]`
-    if (name === '' || (name !== own && names.indexOf(name) === index)) return []
-    const path = `identity.trustedIssuers[${index}].issuer`
-    return [{ path, message: `is that of ${other} already`, severity: 'error' } as const]
-  })
-}
-
-function nameOf(issuer: unknown): string {
-  return typeof issuer === 'object' && issuer !== null && 'issuer' in issuer ? String(issuer.issuer) : ''
-}
 
 /** A name that is valid in a SPIFFE ID and a Kubernetes resource. */
 const DNS_LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'
@@ -106,53 +64,104 @@ const trustedIssuer = Type.Object({
 /** One entry of `identity.trustedIssuers`. */
 export type TrustedIssuerConfig = Readonly<Static<typeof trustedIssuer>>
 
+const schema = Type.Object({
+  publicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
+    default: [],
+    description: 'PEM Ed25519 keys (rotation supported).',
+  }),
+  jwksURL: Type.String({ default: '', format: 'http-url', description: 'Broker JWKS URL.' }),
+  jwksRefreshSeconds: Type.Integer({
+    default: 300,
+    minimum: 1,
+    maximum: LONGEST_SECONDS,
+    description: 'Interval between fetches of the JWKS.',
+  }),
+  issuer: Type.String({ default: '', description: 'Expected `iss`.' }),
+  audience: Type.String({ default: 'plat-gateway', minLength: 1, description: 'Expected `aud`.' }),
+  leewaySeconds: Type.Integer({ default: 30, minimum: 0, description: 'Skew on `exp` and `nbf`.' }),
+  acceptMLDSA: Type.Boolean({
+    default: false,
+    description: 'Accept ML-DSA (FIPS 204) tokens; off refuses them.',
+  }),
+  mldsaPublicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
+    default: [],
+    description: 'ML-DSA public keys in PEM; needs `acceptMLDSA`.',
+  }),
+  resourceBaseURL: Type.String({
+    default: '',
+    format: 'http-url',
+    description:
+      'Public gateway base URL; the RFC 8707 resource of an MCP server is `<resourceBaseURL>/mcp/<name>`; required with `trustedIssuers`.',
+  }),
+  trustedIssuers: Type.Array(trustedIssuer, {
+    default: [],
+    description: 'Customer identity providers whose access tokens external MCP clients may present.',
+  }),
+})
+
+/** docs/spec/gateway.md, core rule 2. */
+const someKey: RuleOf<typeof schema> = ({ publicKeyFiles, jwksURL }) =>
+  !isUnset(jwksURL) || !isUnset(publicKeyFiles)
+    ? []
+    : [{ path: 'identity', message: 'publicKeyFiles or jwksURL is required', severity: 'error' }]
+
+/** Warns that the tokens of these keys are refused. */
+const mldsaFilesAreRead: RuleOf<typeof schema> = ({ mldsaPublicKeyFiles, acceptMLDSA }) =>
+  acceptMLDSA === true || isUnset(mldsaPublicKeyFiles)
+    ? []
+    : [
+        {
+          path: 'identity.mldsaPublicKeyFiles',
+          message: 'not read while identity.acceptMLDSA is off',
+          severity: 'warning',
+        },
+      ]
+
+/** Without a resource no access token can be issued for this gateway. */
+const issuersNeedResource: RuleOf<typeof schema> = ({ trustedIssuers, resourceBaseURL }) =>
+  !isUnset(resourceBaseURL) || isUnset(trustedIssuers)
+    ? []
+    : [{ path: 'identity.resourceBaseURL', message: 'is required with identity.trustedIssuers', severity: 'error' }]
+
+/** `iss` selects the rules for a token, so issuers must be distinct. */
+const issuersDiffer: RuleOf<typeof schema> = ({ trustedIssuers = [], issuer: own }) => {
+  const names = trustedIssuers.map((one) => one?.issuer ?? '')
+  return names.flatMap((name, index) => {
+    const other = name !== '' && name === own ? 'identity.issuer' : `identity.trustedIssuers[${names.indexOf(name)}]`
+    if (name === '' || (name !== own && names.indexOf(name) === index)) return []
+    const path = `identity.trustedIssuers[${index}].issuer`
+    return [{ path, message: `is that of ${other} already`, severity: 'error' } as const]
+  })
+}
+
 /** Identity (docs/spec/gateway.md): how session tokens are verified. */
 export const identityBlock = defineBlock({
   path: 'identity',
   feature: 'identity',
-  schema: Type.Object({
-    publicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
-      default: [],
-      description: 'PEM Ed25519 keys (rotation supported).',
-    }),
-    jwksURL: Type.String({ default: '', format: 'http-url', description: 'Broker JWKS URL.' }),
-    jwksRefreshSeconds: Type.Integer({
-      default: 300,
-      minimum: 1,
-      maximum: LONGEST_SECONDS,
-      description: 'Interval between fetches of the JWKS.',
-    }),
-    issuer: Type.String({ default: '', description: 'Expected `iss`.' }),
-    audience: Type.String({ default: 'plat-gateway', minLength: 1, description: 'Expected `aud`.' }),
-    leewaySeconds: Type.Integer({ default: 30, minimum: 0, description: 'Skew on `exp` and `nbf`.' }),
-    acceptMLDSA: Type.Boolean({
-      default: false,
-      description: 'Accept ML-DSA (FIPS 204) tokens; off refuses them.',
-    }),
-    mldsaPublicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
-      default: [],
-      description: 'ML-DSA public keys in PEM; needs `acceptMLDSA`.',
-    }),
-    resourceBaseURL: Type.String({
-      default: '',
-      format: 'http-url',
-      description:
-        'Public gateway base URL; the RFC 8707 resource of an MCP server is `<resourceBaseURL>/mcp/<name>`; required with `trustedIssuers`.',
-    }),
-    trustedIssuers: Type.Array(trustedIssuer, {
-      default: [],
-      description: 'Customer identity providers whose access tokens external MCP clients may present.',
-    }),
-  }),
+  schema,
   rules: [someKey, mldsaFilesAreRead, issuersNeedResource, issuersDiffer],
 })
 
+/** Maximum lifetime of a proof, in seconds (docs/spec/gateway.md, "Limits"). */
+const MAX_PROOF_SECONDS = 600
+
+const dpopSchema = Type.Object({
+  require: Type.Boolean({
+    default: false,
+    description: 'Refuse tokens not bound with DPoP (except at the egress proxy).',
+  }),
+  maxAgeSeconds: Type.Integer({ default: 60, minimum: 0, maximum: MAX_PROOF_SECONDS, description: 'Proof age.' }),
+  publicURL: Type.String({
+    default: '',
+    format: 'http-url',
+    description: 'Gateway URL as agents address it; default `identity.resourceBaseURL`.',
+  }),
+})
+
 /** A proof names the URL that the agent called. A Host header would be controlled by the caller. */
-const urlIsKnown: Rule = ({ require, publicURL }, file) => {
-  const { identity } = file
-  const base =
-    typeof identity === 'object' && identity !== null && 'resourceBaseURL' in identity ? identity.resourceBaseURL : ''
-  return require !== true || publicURL !== '' || base !== ''
+const urlIsKnown: RuleOf<typeof dpopSchema> = ({ require, publicURL }, { identity }) => {
+  const base = isObject(identity) ? identity.resourceBaseURL : ''
+  return require !== true || !isUnset(publicURL) || !isUnset(base)
     ? []
     : [
         {
@@ -163,24 +172,10 @@ const urlIsKnown: Rule = ({ require, publicURL }, file) => {
       ]
 }
 
-/** Maximum lifetime of a proof, in seconds (docs/spec/gateway.md, "Limits"). */
-const MAX_PROOF_SECONDS = 600
-
 /** Proof of possession at the gateway (docs/spec/gateway.md; RFC 9449). */
 export const dpopBlock = defineBlock({
   path: 'dpop',
   feature: 'identity',
-  schema: Type.Object({
-    require: Type.Boolean({
-      default: false,
-      description: 'Refuse tokens not bound with DPoP (except at the egress proxy).',
-    }),
-    maxAgeSeconds: Type.Integer({ default: 60, minimum: 0, maximum: MAX_PROOF_SECONDS, description: 'Proof age.' }),
-    publicURL: Type.String({
-      default: '',
-      format: 'http-url',
-      description: 'Gateway URL as agents address it; default `identity.resourceBaseURL`.',
-    }),
-  }),
+  schema: dpopSchema,
   rules: [urlIsKnown],
 })

@@ -1,6 +1,6 @@
-import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, memberPath, type Problem, type RuleOf, type Unfinished } from '@plat/config'
 import { closest, isObject } from '@plat/core'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { DETECTOR_IDS } from './detectors/table.ts'
 import { expressionFault } from './scan/custom.ts'
 
@@ -37,9 +37,18 @@ export const profileSchema = Type.Object({
   entropyThreshold: key.ratio('Minimum bits per character of random text.', 4.3, 0, 8),
 })
 
+const profilesSchema = Type.Object({
+  dlpProfiles: Type.Record(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }), profileSchema, {
+    default: {},
+    description: 'Named profiles.',
+  }),
+})
+
+type Profile = Unfinished<Static<typeof profileSchema>>
+
 /** Profiles must name existing detectors, and custom ones must be valid. */
-const detectorsWork: Rule = ({ dlpProfiles }) =>
-  Object.entries(objectOf(dlpProfiles)).flatMap(([name, profile]) =>
+const detectorsWork: RuleOf<typeof profilesSchema> = ({ dlpProfiles = {} }) =>
+  Object.entries(dlpProfiles).flatMap(([name, profile = {}]) =>
     [...detectorProblems(profile), ...customProblems(profile)].map(({ path, message }) =>
       problem(`dlpProfiles.${name}${path}`, message),
     ),
@@ -47,23 +56,22 @@ const detectorsWork: Rule = ({ dlpProfiles }) =>
 
 type DetectorProblem = Pick<Problem, 'path' | 'message'>
 
-function detectorProblems(profile: unknown): DetectorProblem[] {
-  return listOf(memberOf(profile, 'detectors')).flatMap((id, index) => {
-    if (typeof id !== 'string' || DETECTOR_IDS.includes(id)) return []
+function detectorProblems({ detectors = [] }: Profile): DetectorProblem[] {
+  return detectors.flatMap((id, index) => {
+    if (id === undefined || DETECTOR_IDS.includes(id)) return []
     const near = closest(id, DETECTOR_IDS)
     const message = near === null ? `unknown detector ${id}` : `unknown detector ${id}, did you mean ${near}?`
     return [{ path: `.detectors[${index}]`, message }]
   })
 }
 
-function customProblems(profile: unknown): DetectorProblem[] {
+function customProblems({ custom = [] }: Profile): DetectorProblem[] {
   const seen = new Set(DETECTOR_IDS)
-  return listOf(memberOf(profile, 'custom')).flatMap((custom, index): DetectorProblem[] => {
-    const [id, regex] = [memberOf(custom, 'id'), memberOf(custom, 'regex')]
+  return custom.flatMap(({ id, regex = '' } = {}, index): DetectorProblem[] => {
     const path = `.custom[${index}]`
-    const fault = typeof regex === 'string' && regex !== '' ? expressionFault(regex) : null
-    const isTaken = typeof id === 'string' && seen.has(id)
-    if (typeof id === 'string') seen.add(id)
+    const fault = regex === '' ? null : expressionFault(regex)
+    const isTaken = id !== undefined && seen.has(id)
+    if (id !== undefined) seen.add(id)
     return [
       ...(isTaken ? [{ path: `${path}.id`, message: `there is a detector ${id} already: choose another name` }] : []),
       ...(fault === null ? [] : [{ path: `${path}.regex`, message: `invalid expression: ${fault}` }]),
@@ -71,8 +79,8 @@ function customProblems(profile: unknown): DetectorProblem[] {
   })
 }
 
-const nameIsFree: Rule = ({ dlpProfiles }) =>
-  Object.hasOwn(objectOf(dlpProfiles), NO_PROFILE)
+const nameIsFree: RuleOf<typeof profilesSchema> = ({ dlpProfiles = {} }) =>
+  Object.hasOwn(dlpProfiles, NO_PROFILE)
     ? [problem(`dlpProfiles.${NO_PROFILE}`, 'none switches detection off: choose another name')]
     : []
 
@@ -80,25 +88,27 @@ const nameIsFree: Rule = ({ dlpProfiles }) =>
 export const dlpProfilesBlock = defineBlock({
   path: '',
   feature: 'dlp',
-  schema: Type.Object({
-    dlpProfiles: Type.Record(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }), profileSchema, {
-      default: {},
-      description: 'Named profiles.',
-    }),
-  }),
+  schema: profilesSchema,
   rules: [detectorsWork, nameIsFree],
 })
 
+const bindingsSchema = Type.Object({
+  defaultProfile: key.text('Default profile.'),
+  namespaces: key.map(Type.String(), "Caller's namespace to profile."),
+  servers: key.map(Type.String(), 'Server to profile, as `<namespace>/<name>` or `<name>`; before `namespaces`.'),
+  models: key.map(Type.String(), 'Route to profile; before `namespaces`.'),
+})
+
 /** Bindings must name existing profiles. */
-const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
+const profilesExist: RuleOf<typeof bindingsSchema> = (dlp, { dlpProfiles, models }) => {
   const known = Object.keys(objectOf(dlpProfiles))
   const bindings = [
     ['dlp.defaultProfile', dlp.defaultProfile] as const,
-    ...['namespaces', 'servers', 'models'].flatMap((kind) =>
-      Object.entries(objectOf(dlp[kind])).map(([name, profile]) => [memberPath(`dlp.${kind}`, name), profile] as const),
+    ...(['namespaces', 'servers', 'models'] as const).flatMap((kind) =>
+      Object.entries(dlp[kind] ?? {}).map(([name, profile]) => [memberPath(`dlp.${kind}`, name), profile] as const),
     ),
     ...Object.entries(objectOf(models)).map(
-      ([name, route]) => [`${memberPath('models', name)}.dlpProfile`, memberOf(route, 'dlpProfile')] as const,
+      ([name, route]) => [`${memberPath('models', name)}.dlpProfile`, objectOf(route).dlpProfile] as const,
     ),
   ]
   return bindings.flatMap(([path, profile]) => {
@@ -112,12 +122,7 @@ const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
 export const dlpBlock = defineBlock({
   path: 'dlp',
   feature: 'dlp',
-  schema: Type.Object({
-    defaultProfile: key.text('Default profile.'),
-    namespaces: key.map(Type.String(), "Caller's namespace to profile."),
-    servers: key.map(Type.String(), 'Server to profile, as `<namespace>/<name>` or `<name>`; before `namespaces`.'),
-    models: key.map(Type.String(), 'Route to profile; before `namespaces`.'),
-  }),
+  schema: bindingsSchema,
   rules: [profilesExist],
 })
 
@@ -125,14 +130,7 @@ function problem(path: string, message: string): Problem {
   return { path, message, severity: 'error' }
 }
 
+/** A member of another block of the file, which has no type here. */
 function objectOf(value: unknown): Record<string, unknown> {
   return isObject(value) ? { ...value } : {}
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return objectOf(value)[name]
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }

@@ -1,5 +1,4 @@
-import { defineBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
-import { isObject } from '@plat/core'
+import { defineBlock, key, type Problem, type RuleOf, type Unfinished, uniqueNames } from '@plat/config'
 import { placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
 import { appliesGuardrail, regionIn } from './types/bedrock-url.ts'
@@ -44,23 +43,25 @@ export type GuardConfig = Readonly<Static<typeof guard>>
 /** Kinds of texts that a guard can read. */
 export type GuardTarget = GuardConfig['on'][number]
 
+const schema = Type.Object({
+  guards: Type.Array(guard, { default: [], description: 'Injection classifiers.' }),
+})
+
 /** Injection classifiers (docs/spec/gateway.md). */
 export const guardsBlock = defineBlock({
   path: '',
   feature: 'guards',
-  schema: Type.Object({
-    guards: Type.Array(guard, { default: [], description: 'Injection classifiers.' }),
-  }),
+  schema,
   rules: [uniqueNames('guards'), each(labelFault), each(guardrailFault), each(placeFault)],
 })
 
-type Entry = Readonly<Record<string, unknown>>
+type Entry = Unfinished<GuardConfig>
 
 /** A rule for each guard that returns the invalid key with a message, or null. */
-function each(fault: (entry: Entry) => readonly [key: string, message: string] | null): Rule {
-  return ({ guards }) =>
-    (Array.isArray(guards) ? guards : []).flatMap((entry: unknown, index): Problem[] => {
-      const found = isObject(entry) ? fault(entry) : null
+function each(fault: (entry: Entry) => readonly [key: string, message: string] | null): RuleOf<typeof schema> {
+  return ({ guards = [] }) =>
+    guards.flatMap((entry, index): Problem[] => {
+      const found = entry === undefined ? null : fault(entry)
       if (found === null) return []
       const [key, message] = found
       return [{ path: `guards[${index}].${key}`, message, severity: 'error' }]
@@ -69,12 +70,12 @@ function each(fault: (entry: Entry) => readonly [key: string, message: string] |
 
 /** Tokens separate labels by spaces, and `*` stands for all. */
 function labelFault({ label }: Entry) {
-  const isLabel = label === undefined || (typeof label === 'string' && /^(?!\*$)[\x21-\x7e]{1,64}$/.test(label))
+  const isLabel = label === undefined || /^(?!\*$)[\x21-\x7e]{1,64}$/.test(label)
   return isLabel ? null : (['label', 'must be 1 to 64 printable ASCII characters without spaces, and not *'] as const)
 }
 
-function guardrailFault({ type, url: text, region }: Entry) {
-  const url = typeof text === 'string' ? URL.parse(text) : null
+function guardrailFault({ type, url: text = '', region = '' }: Entry) {
+  const url = URL.parse(text)
   if (type !== 'bedrock-guardrail' || url === null) return null
   if (!appliesGuardrail(url)) {
     return [
@@ -82,12 +83,9 @@ function guardrailFault({ type, url: text, region }: Entry) {
       'must be that of a guardrail: https://bedrock-runtime.<region>.amazonaws.com/guardrail/<id>/version/<version>/apply',
     ] as const
   }
-  const isNamed = regionIn(url) !== '' || (typeof region === 'string' && region !== '')
-  return isNamed ? null : (['region', 'is required: the URL does not name one'] as const)
+  return regionIn(url) !== '' || region !== '' ? null : (['region', 'is required: the URL does not name one'] as const)
 }
 
-function placeFault({ url, region, jurisdiction }: Entry) {
-  const text = (value: unknown) => (typeof value === 'string' ? value : '')
-  const place = { upstream: text(url), region: text(region), jurisdiction: text(jurisdiction) }
-  return placeContradictions(place, null)[0] ?? null
+function placeFault({ url = '', region = '', jurisdiction = '' }: Entry) {
+  return placeContradictions({ upstream: url, region, jurisdiction }, null)[0] ?? null
 }

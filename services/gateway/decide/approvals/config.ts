@@ -1,4 +1,4 @@
-import { defineBlock, key, LONGEST_SECONDS, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, LONGEST_SECONDS, memberPath, type Problem, type RuleOf, type Unfinished } from '@plat/config'
 import { isObject } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
@@ -63,19 +63,32 @@ const quorum = {
   ),
 }
 
+const quorumSchema = Type.Object({
+  default: Type.Object(quorum, {
+    default: {},
+    description: 'For each `require_approval` that no entry of `rules` matches.',
+  }),
+  rules: Type.Record(Type.String({ pattern: '^([^/]+/)?[^/]+/[^/]+$' }), Type.Object(quorum), {
+    default: {},
+    description:
+      'By `<policy>/<rule>`, `<policy>/*` or `*/<rule>` (globs; the policy may be written `<namespace>/<name>`); the most exact key applies.',
+  }),
+})
+
 /** Reports quorums that no one could fill. */
-const quorumsCanBeFilled: Rule = (block, file) => {
-  const all: readonly (readonly [string, unknown])[] = [
-    ['approvalQuorum.default', block.default],
-    ...(isObject(block.rules) ? Object.entries(block.rules) : []).map(
-      ([name, rule]) => [memberPath('approvalQuorum.rules', name), rule] as const,
-    ),
+const quorumsCanBeFilled: RuleOf<typeof quorumSchema> = (block, { ciba }) => {
+  const rules = Object.entries(block.rules ?? {})
+  const all = [
+    ['approvalQuorum.default', block.default] as const,
+    ...rules.map(([name, rule]) => [memberPath('approvalQuorum.rules', name), rule] as const),
   ]
-  const canPromptUsers = isObject(file.ciba) && file.ciba.enabled === true
-  return all.flatMap(([path, rule]) => (isObject(rule) ? faultsOf(path, rule, canPromptUsers) : []))
+  const canPromptUsers = isObject(ciba) && ciba.enabled === true
+  return all.flatMap(([path, rule = {}]) => faultsOf(path, rule, canPromptUsers))
 }
 
-function faultsOf(path: string, rule: Record<string, unknown>, canPromptUsers: boolean): Problem[] {
+type Quorum = NonNullable<Unfinished<ApprovalQuorumConfig>['default']>
+
+function faultsOf(path: string, rule: Quorum, canPromptUsers: boolean): Problem[] {
   if (rule.userConfirmation !== undefined) {
     const message = 'needs ciba.enabled: users cannot be prompted without it'
     return canPromptUsers ? [] : [{ path: `${path}.userConfirmation`, message, severity: 'error' }]
@@ -88,17 +101,7 @@ function faultsOf(path: string, rule: Record<string, unknown>, canPromptUsers: b
 export const approvalQuorumBlock = defineBlock({
   path: 'approvalQuorum',
   feature: 'approvals',
-  schema: Type.Object({
-    default: Type.Object(quorum, {
-      default: {},
-      description: 'For each `require_approval` that no entry of `rules` matches.',
-    }),
-    rules: Type.Record(Type.String({ pattern: '^([^/]+/)?[^/]+/[^/]+$' }), Type.Object(quorum), {
-      default: {},
-      description:
-        'By `<policy>/<rule>`, `<policy>/*` or `*/<rule>` (globs; the policy may be written `<namespace>/<name>`); the most exact key applies.',
-    }),
-  }),
+  schema: quorumSchema,
   rules: [quorumsCanBeFilled],
 })
 

@@ -1,4 +1,4 @@
-import { defineBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { defineBlock, isUnset, key, type Problem, type RuleOf, type Unfinished, uniqueNames } from '@plat/config'
 import { closest } from '@plat/core'
 import Type, { type Static } from 'typebox'
 import { NOTICE_TYPES } from './notice.ts'
@@ -42,36 +42,55 @@ const notifier = Type.Object({
   ),
 })
 
+/** One entry of `notifiers`. */
+export type NotifierConfig = Readonly<Static<typeof notifier>>
+
+const schema = Type.Object({
+  consoleURL: Type.String({
+    default: '',
+    format: 'http-url',
+    description: 'Link in notifications; of an approval `<consoleURL>/approvals/<id>`.',
+  }),
+  notifiers: Type.Array(notifier, {
+    default: [],
+    description: 'Receivers of notifications about approvals and other events.',
+  }),
+  notifyOutboxPath: Type.String({
+    default: '',
+    description: 'Undelivered notifications; memory when empty.',
+  }),
+})
+
 /** Required keys of each type. */
-const TARGETS: Readonly<Record<string, readonly string[]>> = {
+const TARGETS: Readonly<Record<NotifierConfig['type'], readonly (keyof NotifierConfig)[]>> = {
   webhook: ['url'],
   slack: ['webhookURLFile'],
   teams: ['webhookURLFile'],
   matrix: ['homeserver', 'roomId', 'accessTokenFile'],
 }
 
-type Entry = Readonly<Record<string, unknown>>
+type Entry = Unfinished<NotifierConfig>
 
 /** Applies a rule to each entry; skips entries that are not objects, which the schema reports. */
-function eachNotifier(faults: (notifier: Entry) => readonly (readonly [key: string, message: string])[]): Rule {
-  return ({ notifiers }) =>
-    (Array.isArray(notifiers) ? notifiers : []).flatMap((one: unknown, index): Problem[] => {
-      if (typeof one !== 'object' || one === null) return []
-      const problems = faults(Object.fromEntries(Object.entries(one)))
+function eachNotifier(
+  faults: (notifier: Entry) => readonly (readonly [key: string, message: string])[],
+): RuleOf<typeof schema> {
+  return ({ notifiers = [] }) =>
+    notifiers.flatMap((one, index): Problem[] => {
+      const problems = one === undefined ? [] : faults(one)
       return problems.map(([key, message]) => ({ path: `notifiers[${index}].${key}`, message, severity: 'error' }))
     })
 }
 
 const notifiersHaveTargets = eachNotifier((one) =>
-  (TARGETS[String(one.type)] ?? []).flatMap((key) =>
-    isUnset(one[key]) ? [[key, `is required for ${String(one.type)}`] as const] : [],
+  (one.type === undefined ? [] : TARGETS[one.type]).flatMap((key) =>
+    isUnset(one[key]) ? [[key, `is required for ${one.type}`] as const] : [],
   ),
 )
 
 /** Callbacks need authentication and a mapping of users. */
 const callbacksHavePeople = eachNotifier((one) => {
-  const { type, signingSecretFile, userMap } = one
-  const oidc: Entry = typeof one.callbackOIDC === 'object' && one.callbackOIDC !== null ? { ...one.callbackOIDC } : {}
+  const { type, signingSecretFile, userMap, callbackOIDC: oidc = {} } = one
   const hasOidc = Object.values(oidc).some((value) => !isUnset(value))
   const faults: (readonly [string, string])[] = []
   if (hasOidc && isUnset(oidc.issuer)) faults.push(['callbackOIDC.issuer', 'is required with callbackOIDC'])
@@ -94,9 +113,9 @@ const callbacksHavePeople = eachNotifier((one) => {
 })
 
 /** An unknown event name would never match. */
-const eventsExist = eachNotifier(({ events }) =>
-  (Array.isArray(events) ? events : []).flatMap((event: unknown, at) => {
-    if (typeof event !== 'string' || KNOWN.has(event)) return []
+const eventsExist = eachNotifier(({ events = [] }) =>
+  events.flatMap((event, at) => {
+    if (event === undefined || KNOWN.has(event)) return []
     const near = closest(event, NOTICE_TYPES)
     const hint = near === null ? `one of ${NOTICE_TYPES.join(', ')}` : `did you mean ${near}?`
     return [[`events[${at}]`, `there is no event ${JSON.stringify(event)}: ${hint}`] as const]
@@ -109,23 +128,6 @@ const KNOWN: ReadonlySet<string> = new Set(NOTICE_TYPES)
 export const notificationsBlock = defineBlock({
   path: '',
   feature: 'notifications',
-  schema: Type.Object({
-    consoleURL: Type.String({
-      default: '',
-      format: 'http-url',
-      description: 'Link in notifications; of an approval `<consoleURL>/approvals/<id>`.',
-    }),
-    notifiers: Type.Array(notifier, {
-      default: [],
-      description: 'Receivers of notifications about approvals and other events.',
-    }),
-    notifyOutboxPath: Type.String({
-      default: '',
-      description: 'Undelivered notifications; memory when empty.',
-    }),
-  }),
+  schema,
   rules: [uniqueNames('notifiers'), notifiersHaveTargets, callbacksHavePeople, eventsExist],
 })
-
-/** One entry of `notifiers`. */
-export type NotifierConfig = Readonly<Static<typeof notifier>>

@@ -1,5 +1,4 @@
-import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
-import { isObject } from '@plat/core'
+import { defineBlock, key, memberPath, type Problem, type RuleOf } from '@plat/config'
 import Type from 'typebox'
 import { Check } from 'typebox/value'
 import { endpointFaults, NOT_BUILT } from './providers.ts'
@@ -153,18 +152,25 @@ const route = Type.Object({
   }),
 })
 
+const schema = Type.Object({
+  modelsFile: Type.String({
+    default: '',
+    file: 'warning',
+    description: '`{models: {route: …}}`; a missing file means no file routes; overrides `models`.',
+  }),
+  models: Type.Record(Type.String({ pattern: ROUTE_NAME }), route, { default: {}, description: 'Static routes.' }),
+})
+
 /** Rules for endpoints beyond the schema: allowed keys of each provider, and support by this version. */
-const endpointsAreBuilt: Rule = ({ models }) => {
-  if (!isObject(models)) return []
-  return Object.entries(models).flatMap(([name, one]) => {
+const endpointsAreBuilt: RuleOf<typeof schema> = ({ models = {} }) =>
+  Object.entries(models).flatMap(([name, one]) => {
     const path = memberPath('models', name)
-    const fallbacks = isObject(one) && Array.isArray(one.fallbacks) ? one.fallbacks : []
+    const fallbacks = one?.fallbacks ?? []
     return [
       ...problemsOf(path, one),
-      ...fallbacks.flatMap((fallback: unknown, index) => problemsOf(`${path}.fallbacks[${index}]`, fallback)),
+      ...fallbacks.flatMap((fallback, index) => problemsOf(`${path}.fallbacks[${index}]`, fallback)),
     ]
   })
-}
 
 function problemsOf(path: string, entry: unknown): Problem[] {
   if (!Check(endpoint, entry)) return []
@@ -178,14 +184,7 @@ function problemsOf(path: string, entry: unknown): Problem[] {
 export const modelsBlock = defineBlock({
   path: '',
   feature: 'models',
-  schema: Type.Object({
-    modelsFile: Type.String({
-      default: '',
-      file: 'warning',
-      description: '`{models: {route: …}}`; a missing file means no file routes; overrides `models`.',
-    }),
-    models: Type.Record(Type.String({ pattern: ROUTE_NAME }), route, { default: {}, description: 'Static routes.' }),
-  }),
+  schema,
   rules: [endpointsAreBuilt],
 })
 
