@@ -62,7 +62,7 @@ export { readSegmentLine, type SegmentLine, type SegmentRecord } from './sequenc
 export { ArchivedError, type LedgerPart, LedgerSequence } from './sequence/sequence.ts'
 export { type SegmentResult, verifySegments } from './sequence/verify-segments.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
-export type { Ledger, Ledgers, Rec, RecKind, RecordPlace, RecordWaiter, RecValue } from './types.ts'
+export type { Ledger, Ledgers, OpenIntent, Rec, RecKind, RecordPlace, RecordWaiter, RecValue } from './types.ts'
 export { hmacKeyOf, readKeys, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
 export { EXIT_CODES, type Finding, VerifyUsageError } from './verify-pass.ts'
 export { type HeadStore, headFile, headPath } from './writer/head-file.ts'

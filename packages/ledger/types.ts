@@ -1,3 +1,5 @@
+import type { Bagged } from '@plat/core'
+
 /** Members of a ledger record. Absent is preferred to null; strings have at most 1,024 bytes; amounts are integers. */
 export interface Rec {
   readonly kind: RecKind
@@ -33,10 +35,18 @@ export interface RecordPlace {
   readonly hash: string
 }
 
+/** An intent without an outcome. Its call passes the same object with both records; only the ledger changes it. */
+export interface OpenIntent extends Bagged {
+  /** Number of its record; -1 before it has one. */
+  seq: number
+}
+
 /** Callbacks for one record: exactly one is called, once, possibly synchronously. Neither may throw. */
 export interface RecordWaiter {
   durable(place: RecordPlace): void
   failed(error: unknown): void
+  /** Passed with an intent and with its outcome, which closes it. Absent: the intent of an outcome is found by `call`. */
+  readonly intent?: OpenIntent | undefined
 }
 
 /** One chain of records with one writer. */

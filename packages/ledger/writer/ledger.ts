@@ -11,7 +11,7 @@ import {
   type Waiter,
 } from '@plat/state'
 import { type Head, lineRoom, sealLine, ZERO_HASH } from '../format.ts'
-import type { Ledger, Rec, RecordWaiter } from '../types.ts'
+import type { Ledger, OpenIntent, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 import type { HeadKeeper } from './head-file.ts'
 import { NextFile } from './sealing/next-file.ts'
@@ -201,7 +201,7 @@ export class FileLedger implements Ledger {
     const head = { seq, hash }
     this.#last = head
     const pending = new Pending(this, head, rec, waiter)
-    pending.intent = this.#intents.placed(rec, seq)
+    pending.closed = this.#intents.placed(rec, seq, waiter.intent)
     // No caller waits for an outcome, so it may share the commit of the next intent.
     this.#commit.add(end - length, pending, rec.kind !== 'outcome')
     this.#sealer?.placed(head, buffer, { start: length, end: end - 1 })
@@ -356,9 +356,9 @@ export class FileLedger implements Ledger {
     this.#unrecorded--
   }
 
-  /** Called for a placed record that could not be made durable. */
-  lost(rec: Rec, intent: number): void {
-    this.#intents.failed(rec, intent, this.#durable?.seq ?? -1)
+  /** Called for a placed record that could not be made durable. `closed`: the number of the intent that it closed, or -1. */
+  lost(rec: Rec, intent: OpenIntent | undefined, closed: number): void {
+    this.#intents.failed(rec, intent, closed, this.#durable?.seq ?? -1)
     this.missed()
   }
 }
@@ -367,7 +367,7 @@ export class FileLedger implements Ledger {
 class Pending implements Waiter {
   readonly head: Head
   /** Number of the intent that it closes, or -1. */
-  intent = -1
+  closed = -1
   readonly #ledger: FileLedger
   readonly #rec: Rec
   readonly #waiter: RecordWaiter
@@ -385,7 +385,7 @@ class Pending implements Waiter {
   }
 
   failed(fault: Error): void {
-    this.#ledger.lost(this.#rec, this.intent)
+    this.#ledger.lost(this.#rec, this.#waiter.intent, this.closed)
     this.#waiter.failed(new LedgerUnavailableError(`the record could not be made durable: ${fault.message}`))
   }
 }

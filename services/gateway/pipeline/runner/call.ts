@@ -1,4 +1,5 @@
 import { type Clock, NOWHERE, reasonOf, type SharedPool } from '@plat/core'
+import type { OpenIntent } from '@plat/ledger'
 import {
   type AbortReason,
   type Body,
@@ -162,6 +163,8 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   late: Runnable | null
   /** An intent was sent to the ledger, so an outcome must follow. */
   intended: boolean
+  /** The intent in the ledger, which the outcome closes; absent before it is written. */
+  intent: OpenIntent | undefined
   /** The upstream may have seen the call. */
   forwarded: boolean
   /** Fields that all records of this pass share; null until the first record. */
@@ -211,6 +214,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.admitted = 0
     this.late = null
     this.intended = false
+    this.intent = undefined
     this.forwarded = false
     this.described = null
     this.outcome = null

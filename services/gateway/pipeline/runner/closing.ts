@@ -1,5 +1,5 @@
-import { type Clock, reasonOf } from '@plat/core'
-import type { Ledgers, Rec, RecKind, RecordWaiter } from '@plat/ledger'
+import { type Clock, NOWHERE, reasonOf } from '@plat/core'
+import type { Ledgers, OpenIntent, Rec, RecKind, RecordWaiter } from '@plat/ledger'
 import {
   type Body,
   type Call,
@@ -174,7 +174,7 @@ export class Closing {
   #record(call: GovernedCall, outcome: Outcome, denial: Denial | null, now: number): void {
     const record = this.#closingRecord(call, outcome, denial, now)
     // Not awaited: the response has been sent, and the ledger makes records durable in order.
-    if (record !== null) this.#append(call.identity, record, ignore)
+    if (record !== null) this.#append(call.identity, record, ignore, call.intent)
     const at = this.#clock.now()
     for (const observer of this.#observers) observer.ended(call, outcome, record, at)
     this.#count(call, outcome)
@@ -274,8 +274,9 @@ export class Closing {
   /** Writes the intent record. Resolves to false when it could not be made durable; the caller applies the audit failure policy. */
   intend(call: GovernedCall): Promise<boolean | typeof aborted> {
     call.intended = true
+    call.intent = { seq: -1, place: NOWHERE }
     const record = intentRecord(call, this.#revisionOf(call))
-    return call.abort.untilCalledBack((onResult) => this.#append(call.identity, record, onResult))
+    return call.abort.untilCalledBack((onResult) => this.#append(call.identity, record, onResult, call.intent))
   }
 
   /** Records requests of the upstream to the caller. Resolves to false when a record could not be made durable. */
@@ -288,8 +289,8 @@ export class Closing {
   }
 
   /** Appends a record. Calls `onResult` with false when it could not be made durable. */
-  #append(identity: Identity, record: Rec, onResult: (durable: boolean) => void): void {
-    const entry = new Entry(record.kind, this.#parts.log, onResult)
+  #append(identity: Identity, record: Rec, onResult: (durable: boolean) => void, intent?: OpenIntent): void {
+    const entry = new Entry(record.kind, this.#parts.log, onResult, intent)
     try {
       this.#parts.ledgers.of(identity.tenant).enter(record, entry)
     } catch (error) {
@@ -303,8 +304,10 @@ class Entry implements RecordWaiter {
   readonly #kind: RecKind
   readonly #log: RunnerLog
   readonly #onResult: (durable: boolean) => void
+  readonly intent: OpenIntent | undefined
 
-  constructor(kind: RecKind, log: RunnerLog, onResult: (durable: boolean) => void) {
+  constructor(kind: RecKind, log: RunnerLog, onResult: (durable: boolean) => void, intent: OpenIntent | undefined) {
+    this.intent = intent
     this.#kind = kind
     this.#log = log
     this.#onResult = onResult

@@ -8,13 +8,14 @@ import { aborted, CallAbort } from './call-abort.ts'
 import { ada, args, eventStream, frame, json, only, setUp } from './testing/fixture.ts'
 
 test('with audit policy closed the intent is recorded before the call is forwarded, and the outcome after', async () => {
-  const { done, wire, records, metrics, headers } = setUp()
+  const { done, wire, records, open, metrics, headers } = setUp()
   await done
   assert.deepEqual(wire, ['forward unsent, 1 records', '200 {"ok":1}'])
   assert.deepEqual(
     records.map((rec) => rec.kind),
     ['intent', 'outcome'],
   )
+  assert.equal(open.size, 0, 'the outcome closes the intent in the ledger')
   assert.deepEqual(metrics, ['decided allow notes', 'answered notes tools/call 200', 'upstream notes 0'])
   assert.deepEqual(Object.keys(headers), [], 'credentials were removed')
 })

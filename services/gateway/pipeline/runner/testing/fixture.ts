@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Duplex, Readable } from 'node:stream'
 import { TestClock } from '@plat/core'
-import type { Ledger, Rec } from '@plat/ledger'
+import type { Ledger, OpenIntent, Rec } from '@plat/ledger'
 import {
   type Decision,
   type Denial,
@@ -79,6 +79,7 @@ export function setUp(setup: Setup = {}) {
   const snapshots = new Snapshots()
   const abort = new CallAbort()
   const records: Rec[] = []
+  const open = new Set<OpenIntent | undefined>()
   const wire: string[] = []
   const metrics: string[] = []
   const sink = fakeSink(wire, setup.caller ?? null)
@@ -93,7 +94,7 @@ export function setUp(setup: Setup = {}) {
     reviews: setup.reviews ?? [],
     matrix,
     authenticate: setup.authenticate ?? (() => ada),
-    ledgers: { of: () => ledger(records, setup.unwritable) },
+    ledgers: { of: () => ledger(records, open, setup.unwritable) },
     auditFailurePolicy: setup.audit ?? 'closed',
     live,
     snapshots,
@@ -119,7 +120,7 @@ export function setUp(setup: Setup = {}) {
     log,
   })
   const done = runner.govern(request, fakePlane(setup, wire, records))
-  return { clock, live, snapshots, abort, records, wire, metrics, logged, headers, done }
+  return { clock, live, snapshots, abort, records, open, wire, metrics, logged, headers, done }
 }
 
 /** Records what the caller receives. */
@@ -205,14 +206,19 @@ function fakeStages(setup: Setup): readonly AnyStage[] {
   return setup.decided === undefined ? [revoked, resolve, approval] : [revoked, resolve, policy, approval]
 }
 
-function ledger(records: Rec[], unwritable: (rec: Rec) => boolean = () => false) {
+/** `open`: the intents without an outcome. */
+function ledger(records: Rec[], open: Set<OpenIntent | undefined>, unwritable: (rec: Rec) => boolean = () => false) {
   const append = async (rec: Rec) => {
     if (unwritable(rec)) throw new Error('no room')
     return { seq: records.push(rec), hash: '' }
   }
   const ledger: Ledger = {
     append,
-    enter: (rec, waiter) => void append(rec).then(waiter.durable.bind(waiter), waiter.failed.bind(waiter)),
+    enter: (rec, waiter) => {
+      if (rec.kind === 'intent') open.add(waiter.intent)
+      if (rec.kind === 'outcome') open.delete(waiter.intent)
+      append(rec).then(waiter.durable.bind(waiter), waiter.failed.bind(waiter))
+    },
     head: () => ({ seq: 0, hash: '' }),
     health: 'ok',
     close: async () => {},
