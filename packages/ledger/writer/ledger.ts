@@ -14,10 +14,9 @@ import { type Head, lineRoom, sealLine, ZERO_HASH } from '../format.ts'
 import type { Ledger, OpenIntent, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 import type { HeadKeeper } from './head-file.ts'
-import { NextFile } from './sealing/next-file.ts'
 import type { OpenIntents } from './sealing/open-intents.ts'
-import { endsWith, sealFile } from './sealing/seal-file.ts'
 import type { FileStart, Sealer } from './sealing/sealer.ts'
+import { WrittenFiles } from './written-files.ts'
 
 /** Metrics callbacks of a ledger. */
 export interface LedgerMeter {
@@ -48,24 +47,10 @@ export interface FileLedgerOptions {
   readonly intents: OpenIntents
   /** Called for each durable record that is neither an intent nor an outcome. */
   readonly onDurable?: (rec: Rec, place: Head) => void
-  /** Called with the number of the first record of a segment that was sealed. */
-  readonly onSealed?: (first: number) => void
+  /** Called when a segment was sealed. */
+  readonly onSealed?: () => void
   /** Releases the writer's lock. */
   readonly unlock: () => void
-}
-
-/** The active file. */
-interface ActiveFile {
-  readonly handle: AppendHandle
-  readonly commit: GroupCommit
-  readonly start: FileStart
-}
-
-/** The file after the one that is being sealed. */
-interface FollowingFile {
-  readonly target: NextFile
-  readonly commit: GroupCommit
-  readonly start: FileStart
 }
 
 /**
@@ -82,11 +67,7 @@ export class FileLedger implements Ledger {
   readonly #clock: Clock
   readonly #meter: LedgerMeter
   readonly #intents: OpenIntents
-  #active: ActiveFile
-  /** Not null between the `segment` record's place in the chain and its file's new name. */
-  #following: FollowingFile | null = null
-  /** Start of the next file, while the `segment` record is durable and its file has no new name yet. */
-  #closing: FileStart | null = null
+  readonly #files: WrittenFiles
   #sealer: Sealer | null = null
   /** Changes with each failure: one that is reported for an abandoned commit is not another one. */
   #attempt = 0
@@ -114,8 +95,7 @@ export class FileLedger implements Ledger {
     this.#last = options.head
     this.#durable = options.head
     this.#intents = options.intents
-    const { handle, start } = options
-    this.#active = { handle, commit: this.#commitOn(handle), start }
+    this.#files = new WrittenFiles({ ...options, commitOn: (target) => this.#commitOn(target) })
   }
 
   get health(): Ledger['health'] {
@@ -151,13 +131,13 @@ export class FileLedger implements Ledger {
   enter(rec: Rec, waiter: RecordWaiter): void {
     if (this.#closed) waiter.failed(new LedgerUnavailableError(`${this.#path} is closed`))
     else if (this.#health === 'poisoned') this.#refuse(`the last write failed: ${this.#fault?.reason}`, waiter)
-    else if (this.#commit.full) this.#refuse('the disk cannot keep up', waiter)
+    else if (this.#files.commit.full) this.#refuse('the disk cannot keep up', waiter)
     else this.#place(rec, waiter)
   }
 
   /** Commits pending records, including lingering outcomes. */
-  async flush(): Promise<void> {
-    await Promise.all([this.#active.commit.flush(), this.#following?.commit.flush()])
+  flush(): Promise<void> {
+    return this.#files.flush()
   }
 
   /** Commits pending records, then closes. Later appends are refused. */
@@ -168,22 +148,13 @@ export class FileLedger implements Ledger {
     this.#sealer?.close()
     await this.flush()
     if (this.#durable !== null) await this.#keeper?.close()
-    this.#active.handle.close()
+    this.#files.close()
     this.#options.unlock()
   }
 
-  get #commit(): GroupCommit {
-    return (this.#following ?? this.#active).commit
-  }
-
-  /** Returns the last durable record of the active file, or null when it has none. */
-  #lastInFile(): Head | null {
-    return this.#durable === null || this.#durable.seq < this.#active.start.first ? null : this.#durable
-  }
-
   #beginSealer(): void {
-    const { start, commit } = this.#active
-    this.#sealer?.begin(start, commit.durableSize, this.#lastInFile())
+    const { start, durableSize } = this.#files
+    this.#sealer?.begin(start, durableSize, this.#files.lastIn(this.#durable))
   }
 
   #place(rec: Rec, waiter: RecordWaiter): void {
@@ -196,54 +167,37 @@ export class FileLedger implements Ledger {
       waiter.failed(error)
       return
     }
-    const { buffer, length } = this.#commit.room(lineRoom(text))
+    const { commit } = this.#files
+    const { buffer, length } = commit.room(lineRoom(text))
     const { hash, end } = sealLine({ buffer, at: length, prev: last === null ? ZERO_HASH : last.hash }, text, seq)
     const head = { seq, hash }
     this.#last = head
     const pending = new Pending(this, head, rec, waiter)
     pending.closed = this.#intents.placed(rec, seq, waiter.intent)
     // No caller waits for an outcome, so it may share the commit of the next intent.
-    this.#commit.add(end - length, pending, rec.kind !== 'outcome')
+    commit.add(end - length, pending, rec.kind !== 'outcome')
     this.#sealer?.placed(head, buffer, { start: length, end: end - 1 })
   }
 
   /** Ends the active file with its `segment` record. Later records go to the next file. */
   seal(): void {
     const sealer = this.#sealer
-    if (sealer === null || this.#health !== 'ok' || this.#following !== null || this.#closed) return
+    if (sealer === null || this.#health !== 'ok' || this.#files.isSealing || this.#closed) return
     const rec = sealer.record()
     if (rec === null) return
     this.#place(rec, { durable: () => this.#changeFile(), failed: () => this.uncount() })
     const start = sealer.after(this.placed)
     sealer.begin(start, 0, null)
-    const target = new NextFile()
-    this.#following = { target, commit: this.#commitOn(target), start }
+    this.#files.divert(start)
   }
 
   /** Called when the `segment` record is durable. */
   #changeFile(): void {
-    const following = this.#following
-    if (following === null) return
-    this.#closing = following.start
     try {
-      this.#useNext(following.start, following)
+      this.#files.change(this.head())
     } catch (error) {
       this.#poison(error instanceof Error ? error : new Error(String(error)))
     }
-  }
-
-  /** Gives the active file its new name, and goes on with the next one. */
-  #useNext(start: FileStart, following: FollowingFile | null): void {
-    const sealed = this.#active
-    const { files, onSealed } = this.#options
-    const { first } = sealed.start
-    const handle = sealFile({ path: this.#path, files, first, bytes: sealed.commit.durableSize, head: this.head() })
-    sealed.handle.close()
-    this.#active = { handle, commit: following?.commit ?? this.#commitOn(handle), start }
-    this.#following = null
-    this.#closing = null
-    following?.target.use(handle)
-    onSealed?.(first)
   }
 
   /** Many records share a millisecond: its text is cached. */
@@ -287,9 +241,7 @@ export class FileLedger implements Ledger {
     this.#health = 'poisoned'
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.message
     this.#fault ??= { reason: code, since: rfc3339Micros(this.#clock.now()) }
-    this.#active.handle.close()
-    this.#following?.target.fail(fault)
-    this.#following = null
+    this.#files.fail(fault)
     this.#meter.poisoned(code, this.#recoveryMs)
     if (this.#closed) return
     this.#cancelRecovery = this.#clock.after(this.#recoveryMs, () => this.#recover())
@@ -299,8 +251,7 @@ export class FileLedger implements Ledger {
   /** Reopens the file, cuts off unacknowledged bytes, checks the last record of the chain, and records the gap. */
   #recover(): void {
     try {
-      if (this.#closing === null) this.#reopen()
-      else this.#useNext(this.#closing, null)
+      this.#files.reopen(this.#durable)
     } catch (error) {
       this.#poison(error instanceof Error ? error : new Error(String(error)))
       return
@@ -309,16 +260,6 @@ export class FileLedger implements Ledger {
     this.#last = this.#durable
     this.#beginSealer()
     this.#recordGap()
-  }
-
-  #reopen(): void {
-    const { start, commit } = this.#active
-    const handle = this.#options.files.openAppend(this.#path)
-    // The old handle is closed already; a failure from here on closes this one.
-    this.#active = { handle, commit, start }
-    checkLastLine(handle, commit.durableSize, this.#lastInFile())
-    handle.truncate(commit.durableSize)
-    this.#active = { handle, commit: this.#commitOn(handle), start }
   }
 
   #recordGap(): void {
@@ -387,14 +328,5 @@ class Pending implements Waiter {
   failed(fault: Error): void {
     this.#ledger.lost(this.#rec, this.#waiter.intent, this.closed)
     this.#waiter.failed(new LedgerUnavailableError(`the record could not be made durable: ${fault.message}`))
-  }
-}
-
-/** Throws unless the file's first `size` bytes end with record `head`. */
-function checkLastLine(handle: AppendHandle, size: number, head: Head | null): void {
-  if (handle.size() < size) throw new Error(`the file is shorter than the ${size} bytes that were acknowledged`)
-  if (head === null) return
-  if (!endsWith(handle, size, head)) {
-    throw new Error(`the last acknowledged record, ${head.seq}, is no longer in the file`)
   }
 }
