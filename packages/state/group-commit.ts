@@ -269,9 +269,15 @@ export class GroupCommit {
     return { buffer, length: 0, waiters: [] }
   }
 
-  #poison(fault: Error, batch: Batch): void {
+  /** Fails all pending and all later entries. Caller must know that no write is in progress. */
+  fail(fault: Error): void {
+    if (this.#fault === null) this.#poison(fault, null)
+  }
+
+  #poison(fault: Error, batch: Batch | null): void {
     this.#fault = fault
-    const lost = [batch, ...this.#full, this.#open].flatMap(({ waiters }) => waiters)
+    const batches = [...this.#full, this.#open]
+    const lost = (batch === null ? batches : [batch, ...batches]).flatMap(({ waiters }) => waiters)
     this.#full = []
     this.#open = this.#newBatch(0)
     this.#waitingRecords = 0

@@ -5,7 +5,6 @@ import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/stat
 import { followChain } from '../chain.ts'
 import { type Head, type RawLine, REC_START } from '../format.ts'
 import { sourceFilesOver } from '../sequence/files.ts'
-import { type GrowTree, growInThread, growTree } from '../sequence/grow.ts'
 import type { LedgerSegment } from '../sequence/segment-list.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import type { Rec } from '../types.ts'
@@ -15,6 +14,7 @@ import { FileLedger, type LedgerMeter } from './ledger.ts'
 import { asideRecords, mendTail } from './mend.ts'
 import { OpenCalls, unknownOutcome } from './open-calls.ts'
 import { endOfSealed, endOfSegment, followSealed, LedgerDamagedError, planReading } from './reading.ts'
+import { growFile } from './sealing/grow-file.ts'
 import { ListKeeper } from './sealing/list-keeper.ts'
 import { OpenIntents } from './sealing/open-intents.ts'
 import { sealFile } from './sealing/seal-file.ts'
@@ -136,7 +136,6 @@ interface LedgerParts {
 function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }: LedgerParts): FileLedger {
   const { path, tenant, replica, clock, sealing, onDurable, meter = noMeter } = options
   const intents = new OpenIntents(calls.intents())
-  const { files } = parts
   const keeper = sealing === undefined ? null : new ListKeeper(path, options.files ?? null, sealing)
   const onSealed = () => keeper?.update()
   const ledger = new FileLedger({
@@ -147,24 +146,12 @@ function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }:
   ledger.sealWith(
     new Sealer({
       ...{ path, ledgerId, clock, intents, limits: sealing },
-      // The thread reads files of the system.
-      grow: options.files === undefined ? growInThread : growOver(files),
+      grow: growFile(options.files ?? null),
       onReady: () => ledger.seal(),
       onFault: sealing.onFault ?? (() => {}),
     }),
   )
   return ledger
-}
-
-function growOver(files: Files): GrowTree {
-  return async (growth) => {
-    const file = files.openRead(growth.path)
-    try {
-      return await growTree(file, growth)
-    } finally {
-      file.close()
-    }
-  }
 }
 
 /** Writes the first records of this run: the genesis, or outcomes of lost calls. */

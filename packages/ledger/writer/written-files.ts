@@ -92,11 +92,13 @@ export class WrittenFiles {
     this.#useNext(head, following.start)
   }
 
-  /** Called after a failure: closes the active file, and fails every write to the next one. */
+  /** Called after a failure: closes the active file, and fails every record for the next one before their numbers are used again. */
   fail(fault: Error): void {
     this.#active.handle.close()
-    this.#following?.target.fail(fault)
+    const following = this.#following
     this.#following = null
+    following?.target.fail(fault)
+    following?.commit.fail(fault)
   }
 
   /** Goes on after a failure, with the next file if the active one was to get its new name. `head`: the last durable record. */

@@ -37,10 +37,13 @@ export interface SealerOptions {
 
 /** Time before another attempt, in milliseconds. */
 const RETRY_MS = 10_000
+/** Up to this size, the hashes of a file cost less than the thread that would compute them. */
+export const SMALL_FILE_BYTES = 4 * 1024 * 1024
 
 /**
- * Decides when the active file is sealed, and computes the root for its `segment` record. The records up to the limit are hashed on another thread;
- * only those that get their place meanwhile are hashed here.
+ * Decides when the active file is sealed, and computes the root for its `segment` record. With a large limit the records up to it are hashed on
+ * another thread, and only those that get their place meanwhile are hashed here. With a small one each record is hashed when it gets its place: the
+ * root is known at once, so the file is sealed at its limit.
  */
 export class Sealer {
   readonly #options: SealerOptions
@@ -48,13 +51,15 @@ export class Sealer {
   #bytes = 0
   #durable = -1
   #last: Head | null = null
-  /** Last record that the other thread hashes; null while nothing is due. */
+  /** Last record that is hashed from the file; null while nothing is. */
   #target: Head | null = null
   #isGrowing = false
   /** Leaves of the records after `#target`, until the tree up to it is known. */
   #leaves: Buffer[] = []
   /** The tree over all placed records; null until it is known. */
   #tree: MerkleTree | null = null
+  /** The `segment` record was made. */
+  #isEnded = false
   /** Changes when results of the other thread become void. */
   #round = 0
   #isOld = false
@@ -75,6 +80,11 @@ export class Sealer {
     this.#cancelTimer?.()
     this.#cancelTimer = null
     this.#reset()
+    this.#isEnded = false
+    if (this.#options.limits.bytes <= SMALL_FILE_BYTES) {
+      if (last === null) this.#tree = new MerkleTree(start.tree)
+      else this.#plan(last)
+    }
     if (last !== null) this.#watchAge()
   }
 
@@ -84,8 +94,8 @@ export class Sealer {
     this.#last = head
     if (this.#tree !== null) this.#tree.add(leafHash(buffer.subarray(start, end)))
     else if (this.#target !== null) this.#leaves.push(leafHash(buffer.subarray(start, end)))
-    else if (this.#bytes >= this.#options.limits.bytes || this.#isOld) this.#plan(head)
     if (this.#cancelTimer === null) this.#watchAge()
+    if (this.#isDue) this.#sealSoon(head)
   }
 
   /** Called when the records up to this one are durable. */
@@ -103,6 +113,7 @@ export class Sealer {
       return null
     }
     const { first } = this.#start
+    this.#isEnded = true
     return segmentRecord({ ledgerId, first, closed: this.#last, tree: this.#tree.state(), open: intents.seqs() })
   }
 
@@ -125,7 +136,18 @@ export class Sealer {
     this.#isGrowing = false
   }
 
+  get #isDue(): boolean {
+    return this.#bytes >= this.#options.limits.bytes || this.#isOld
+  }
+
+  /** Reports that the root is known, or has it computed. Called again for each record until the file is sealed. */
+  #sealSoon(last: Head): void {
+    if (this.#tree === null) this.#plan(last)
+    else if (!this.#isEnded) this.#options.onReady()
+  }
+
   #plan(head: Head): void {
+    if (this.#target !== null) return
     if (this.#options.clock.now() < this.#notBefore) return
     this.#target = head
     this.#grow()
@@ -136,7 +158,7 @@ export class Sealer {
     if (limits.seconds === 0) return
     this.#cancelTimer = clock.after(limits.seconds * 1000, () => {
       this.#isOld = true
-      if (this.#target === null && this.#last !== null) this.#plan(this.#last)
+      if (this.#last !== null) this.#sealSoon(this.#last)
     })
   }
 
@@ -152,7 +174,7 @@ export class Sealer {
         this.#tree = new MerkleTree(state)
         for (const leaf of this.#leaves) this.#tree.add(leaf)
         this.#leaves = []
-        onReady()
+        if (this.#isDue) onReady()
       },
       (error: unknown) => {
         if (round === this.#round) this.#retryLater(reasonOf(error))

@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
-import { type DiskEvent, MemoryDisk } from '@plat/testkit/disk'
+import { type DiskEvent, type DiskFault, MemoryDisk } from '@plat/testkit/disk'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import {
@@ -71,6 +71,30 @@ test('a full file is sealed with a record of what it closes, and the next one co
     assert.equal(JSON.parse(found?.line.toString() ?? '').hash, hash)
   }
   assert.equal(await sequence.lineOf(acknowledged.length + 1000), null)
+})
+
+test('a file with a small limit is sealed at the record that reaches it, also one that has records at a start', async () => {
+  const disk = new MemoryDisk()
+  const bytes = 8192
+  for (let start = 0; start < 3; start++) {
+    const { faults, ...opening } = options(disk, { bytes })
+    const ledger = await openLedger(opening)
+    const callers = Array.from({ length: 20 }, async () => {
+      for (let count = 0; count < 20; count++) await ledger.append({ kind: 'admin', tool: 't' })
+    })
+    await Promise.all(callers)
+    await ledger.close()
+    assert.deepEqual(faults, [])
+  }
+  await using sequence = await LedgerSequence.open(path, sourceFilesOver(disk))
+  assert.ok(sequence.segments.length > 20, `${sequence.segments.length} segments`)
+  for (const segment of sequence.segments) {
+    const own = segment.record.length + 1
+    const last = JSON.parse(segment.record).rec.last
+    const line = (await sequence.lineOf(last))?.line.length ?? 0
+    // Before its last two lines, the segment was smaller than the limit.
+    assert.ok(segment.bytes - own >= bytes && segment.bytes - own - line - 1 < bytes, `${segment.bytes} bytes`)
+  }
 })
 
 test('a file is sealed at its age, and an empty one is not', async () => {
@@ -154,6 +178,32 @@ test('a call that is open when its segment is sealed is closed at the next start
   }
   await (await openLedger({ ...options(crashed), onRecord })).close()
   assert.deepEqual(outcomes.sort(), ['c-done undefined', 'c-open unknown'])
+})
+
+test('records for the next file fail with the segment record, before their numbers are used again', async () => {
+  const faults: DiskFault[] = []
+  const disk = new MemoryDisk(new Map(), faults)
+  const opening = options(disk)
+  const ledger = await openLedger(opening)
+  let last: Promise<unknown> = Promise.resolve()
+  for (let before = -1; ledger.placed.seq !== before + 2; ) {
+    await last
+    before = ledger.placed.seq
+    last = ledger.append({ kind: 'admin', tool: 'x' })
+  }
+  faults.push({ at: disk.operations, kind: 'EIO' })
+  // An outcome lingers: no write of it is under way when the other file fails.
+  const lost: unknown[] = []
+  const durable = () => assert.fail('it has no file')
+  ledger.enter({ kind: 'outcome', call: 'c-1' }, { durable, failed: (error) => void lost.push(error) })
+  await assert.rejects(last, /EIO/)
+  assert.equal(lost.length, 1)
+  await opening.clock.advance(60_000)
+  await ledger.append({ kind: 'admin' })
+  await ledger.close()
+  const written = disk.events.flatMap((event) => (event.op === 'write' ? event.bytes.toString().split('\n') : []))
+  const gap = written.find((line) => line.includes('"kind":"gap"'))
+  assert.equal(JSON.parse(gap ?? '{}').rec?.count, 2)
 })
 
 test('a file that has the name of the next segment is never replaced', async () => {
