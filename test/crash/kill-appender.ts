@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
-import { readdirSync, rmSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { tailLedger, verifyLedger } from '@plat/ledger'
+import { systemClock, systemIds } from '@plat/core'
+import { openLedger, tailLedger, verifyLedger } from '@plat/ledger'
 
 /** Result of a run of kills. */
 export interface KillCount {
@@ -11,6 +12,8 @@ export interface KillCount {
   readonly torn: number
   /** Segments that were sealed. */
   readonly sealed?: number
+  /** Kills between the `segment` record of a file and the first record of the next one. */
+  readonly interrupted?: number
   /** Broken promises, in words. */
   readonly faults: readonly string[]
 }
@@ -33,7 +36,14 @@ export async function killAppender(dir: string, kills: number, tell: (count: Kil
       const before = acknowledged.size
       const longest = kill % LONG_LIFE_EVERY === LONG_LIFE_EVERY - 1 ? SEALING_LIFE_MS : LONGEST_LIFE_MS
       await runAndKill(file, longest, acknowledged)
-      count = { ...count, kills: count.kills + 1, acknowledged: count.acknowledged + acknowledged.size - before }
+      const fault = await verified(file)
+      count = {
+        ...count,
+        kills: count.kills + 1,
+        acknowledged: count.acknowledged + acknowledged.size - before,
+        interrupted: (count.interrupted ?? 0) + (isInterrupted(file) ? 1 : 0),
+        faults: fault === null ? count.faults : [...count.faults, `after kill ${count.kills}: ${fault}`],
+      }
       tell(count)
     }
     const { lost, fault } = await check(file, acknowledged)
@@ -71,12 +81,35 @@ function runAndKill(file: string, longestMs: number, acknowledged: Map<number, s
   return promise
 }
 
+/** Returns what is wrong with a ledger as a kill left it, or null. */
+export async function verified(file: string): Promise<string | null> {
+  const found = await verifyLedger(file, { strict: true, beside: true })
+  return found.verdict === 'valid' || found.verdict === 'torn' ? null : `${file}: ${found.message}`
+}
+
+/** Returns whether the ledger has no active file, or one that is empty or ends with its `segment` record. */
+export function isInterrupted(file: string): boolean {
+  if (!existsSync(file)) return true
+  const last = readFileSync(file, 'utf8').split('\n').at(-2) ?? ''
+  return last === '' || last.includes('"kind":"segment"')
+}
+
+/** Returns the output of `plat audit verify` if the ledger is not valid, else null. */
+export function refusedByCommand(file: string): string | null {
+  const bin = path.resolve(import.meta.dirname, '../../apps/cli/bin/plat.mjs')
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, 'audit', 'verify', file], { encoding: 'utf8' })
+  return status === 0 ? null : `plat audit verify ${file} exits with ${status}: ${stdout}${stderr}`
+}
+
+/** The last start works without help, and the ledger then holds all that was acknowledged. */
 async function check(
   file: string,
   acknowledged: ReadonlyMap<number, string>,
 ): Promise<{ lost: number; fault: string | null }> {
-  const found = await verifyLedger(file, { strict: true })
-  if (found.verdict !== 'valid' && found.verdict !== 'torn') return { lost: 0, fault: `${file}: ${found.message}` }
+  const ids = systemIds(systemClock)
+  await (await openLedger({ path: file, tenant: '', replica: 'check', clock: systemClock, ids })).close()
+  const refused = refusedByCommand(file)
+  if (refused !== null) return { lost: 0, fault: refused }
   const hashes = new Map<number, string>()
   for await (const { seq, hash } of tailLedger(file)) hashes.set(seq, hash)
   const missing = [...acknowledged].filter(([seq, hash]) => hashes.get(seq) !== hash)

@@ -71,8 +71,9 @@ async function run(name: string, kills: number, killing: Killing): Promise<boole
   return count.faults.length === 0
 }
 
-function sentence(name: string, { acknowledged, lost, torn, sealed = 0, kills }: KillCount): string {
-  return `${name}: ${acknowledged} acknowledged, ${lost} lost, ${torn} torn tails, ${sealed} sealed segments, kills ${kills}`
+function sentence(name: string, { acknowledged, lost, torn, sealed = 0, interrupted = 0, kills }: KillCount): string {
+  const segments = `${sealed} sealed segments, ${interrupted} interrupted`
+  return `${name}: ${acknowledged} acknowledged, ${lost} lost, ${torn} torn tails, ${segments}, kills ${kills}`
 }
 
 process.exitCode = await main(process.argv.slice(2))
