@@ -6,6 +6,8 @@ import { type OpenJournal, openFileJournal } from '@plat/state'
 /** Records that each of the two files must take before the process ends. */
 const RECORDS = 40
 const RETRY_MS = 20
+/** Small, so that errors hit the sealing of segments. */
+const SEGMENT_BYTES = 2048
 const STDOUT = 1
 
 /** Appends to `<folder>/audit.jsonl` and `<folder>/journal.jsonl` whatever fails, prints what was acknowledged, and exits 0 when both took enough. */
@@ -28,7 +30,8 @@ async function untilWorks<T>(work: () => Promise<T>): Promise<T> {
 }
 
 async function appendRecords(): Promise<void> {
-  const options = { path, tenant: '', replica: 'faults', clock: systemClock, ids: systemIds(systemClock) }
+  const sealing = { bytes: SEGMENT_BYTES, seconds: 0 }
+  const options = { path, tenant: '', replica: 'faults', clock: systemClock, ids: systemIds(systemClock), sealing }
   const ledger = await untilWorks(() => openLedger(options))
   for (let count = 0; count < RECORDS; count++) {
     const { hash } = await untilWorks(() => ledger.append({ kind: 'admin', argsBytes: count }))

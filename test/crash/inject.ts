@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { verifyLedger } from '@plat/ledger'
+import { segmentPath, segmentsPath, verifyLedger } from '@plat/ledger'
 import { FAULT_CODES } from '@plat/testkit/faults/kernel'
 import type { KillCount } from './kill-appender.ts'
 
@@ -9,6 +9,8 @@ import type { KillCount } from './kill-appender.ts'
 const CALLS = ['openat', 'write', 'pwrite64', 'fdatasync', 'fsync', 'ftruncate', 'rename', 'close'] as const
 /** The first of the calls of a thread that fails, and how many do. */
 const WHEN = ['1..2', '3..5', '9+7'] as const
+/** More than the records of one process, gaps and segments included. */
+const MAX_RECORDS = 200
 /** A process that is not done by then does not work again. */
 const DEADLINE_MS = 60_000
 
@@ -48,7 +50,11 @@ async function runInjected(
   folder: string,
   fault: { readonly call: string; readonly code: string; readonly when: string },
 ) {
-  const files = ['audit.jsonl', 'journal.jsonl', 'journal.jsonl.tmp'].map((name) => path.join(folder, name))
+  const ledger = path.join(folder, 'audit.jsonl')
+  const segments = Array.from({ length: MAX_RECORDS }, (_, first) => segmentPath(ledger, first))
+  const list = segmentsPath(ledger)
+  const journal = path.join(folder, 'journal.jsonl')
+  const files = [ledger, ...segments, list, `${list}.tmp`, journal, `${journal}.tmp`]
   const script = path.join(import.meta.dirname, 'fault-appender.ts')
   const inject = `inject=${fault.call}:error=${fault.code}:when=${fault.when}`
   const traced = [...[folder, ...files].flatMap((file) => ['-P', file]), '-e', `trace=${fault.call}`, '-e', inject]
@@ -77,7 +83,10 @@ async function runInjected(
 }
 
 function missing(folder: string, lines: readonly string[]): string[] {
-  const ledger = readFileSync(path.join(folder, 'audit.jsonl'), 'utf8')
+  const ledger = readdirSync(folder)
+    .filter((name) => name.startsWith('audit.jsonl') && name.endsWith('.jsonl'))
+    .map((name) => readFileSync(path.join(folder, name), 'utf8'))
+    .join('')
   const journal = readFileSync(path.join(folder, 'journal.jsonl'), 'utf8')
   const events = new Set(
     journal

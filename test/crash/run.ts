@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type FlagTable, parseFlags } from '@plat/config'
 import { journalFaults, ledgerFaults } from '@plat/testkit/faults/matrix'
+import { everyPrefix } from '@plat/testkit/faults/prefixes'
 import { stampSuite } from '../../tools/check/stamp.ts'
 import { INJECTIONS, injectFaults } from './inject.ts'
 import { type KillCount, killAppender } from './kill-appender.ts'
@@ -12,11 +13,19 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 /** Fewer kills than these prove little; only a run of at least as many counts as a pass of the suite. */
 const ENOUGH = { appender: 100, gateway: 10, faults: 24 } as const
 
+/** System calls of the trace after whose prefixes a ledger is opened. */
+const TRACE_CALLS = 2000
+
 const FLAGS = {
-  appender: { type: 'int', default: 1000, min: 0, help: 'kills of a process that only appends' },
-  gateway: { type: 'int', default: 100, min: 0, help: 'kills of the whole gateway under MCP load' },
-  faults: { type: 'int', default: INJECTIONS, min: 0, help: 'runs with I/O errors injected by strace' },
-  lengths: { type: 'int', default: 20, min: 0, help: 'longest row of failing system calls on a simulated disk' },
+  appender: { type: 'int', default: ENOUGH.appender, min: 0, help: 'kills of a process that only appends' },
+  gateway: { type: 'int', default: ENOUGH.gateway, min: 0, help: 'kills of the whole gateway under MCP load' },
+  faults: {
+    type: 'int',
+    default: ENOUGH.faults,
+    min: 0,
+    help: `runs with I/O errors injected by strace, up to ${INJECTIONS}`,
+  },
+  lengths: { type: 'int', default: 6, min: 0, help: 'longest row of failing system calls on a simulated disk' },
 } as const satisfies FlagTable
 
 /** `npm run test:crash`: kill -9, and nothing acknowledged is lost. */
@@ -51,6 +60,10 @@ async function simulate(longest: number): Promise<void> {
     const { runs, acknowledged } = await matrix({ path: path.join(dir, `${name}.jsonl`), lengths, rounds: 4 })
     console.log(`${name}: ${acknowledged} acknowledged, 0 lost, 0 foreign descriptors, ${runs} runs with faults`)
   }
+  const { states, sealed } = await everyPrefix({
+    ...{ path: path.join(dir, 'prefixes.jsonl'), calls: TRACE_CALLS, segmentBytes: 1200 },
+  })
+  console.log(`prefixes: 0 lost after crashes in ${states} states of ${TRACE_CALLS} system calls, ${sealed} segments`)
   rmSync(dir, { recursive: true })
 }
 

@@ -49,7 +49,12 @@ const STEPS: readonly Step[] = [
   { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },
-  { name: 'crash', runner: 'test/crash/run.ts', args: () => ['-appender', 1000, '-gateway', 100], suite: 'crash' },
+  {
+    name: 'crash',
+    runner: 'test/crash/run.ts',
+    args: () => ['-appender', 1000, '-gateway', 100, '-faults', 1000, '-lengths', 20],
+    suite: 'crash',
+  },
   { name: 'bench', runner: 'bench/run.ts', args: () => ['-save', `bench/results/${today()}.json`], suite: 'bench' },
   { name: 'soak', runner: 'bench/soak.ts', args: () => [] },
 ]

@@ -10,6 +10,12 @@ export interface CallFault {
   readonly code: (typeof FAULT_CODES)[number] | 'short'
 }
 
+/** Whether folder entries, or bytes of files, that no sync made durable survive. */
+export interface Survival {
+  readonly names: boolean
+  readonly bytes: boolean
+}
+
 interface Inode {
   /** Content for readers: the page cache. */
   cache: Buffer
@@ -30,13 +36,20 @@ export class SimulatedKernel implements SystemCalls {
   /** Uses of descriptors that belong to strangers. */
   readonly foreign: string[] = []
   readonly #fault: CallFault | null
+  readonly #onCall: (call: string) => void
   readonly #descriptors = new Map<number, Descriptor>()
   #names = new Map<string, Inode>()
   #durableNames = new Map<string, Inode>()
   #calls = 0
 
-  constructor(files: ReadonlyMap<string, Buffer> = new Map(), fault: CallFault | null = null) {
+  /** `onCall` is called before each system call. */
+  constructor(
+    files: ReadonlyMap<string, Buffer> = new Map(),
+    fault: CallFault | null = null,
+    onCall: (call: string) => void = () => {},
+  ) {
     this.#fault = fault
+    this.#onCall = onCall
     for (const [path, bytes] of files) this.#names.set(path, { cache: bytes, durable: bytes, dead: [] })
     this.#durableNames = new Map(this.#names)
   }
@@ -53,12 +66,18 @@ export class SimulatedKernel implements SystemCalls {
 
   /** Returns the content of each file after a power failure. */
   afterPowerCut(): Map<string, Buffer> {
-    return new Map([...this.#durableNames].map(([path, { durable }]) => [path, durable]))
+    return this.surviving({ names: false, bytes: false })
   }
 
   /** Returns the content of each file for a process on the running machine. */
   contents(): Map<string, Buffer> {
-    return new Map([...this.#names].map(([path, { cache }]) => [path, cache]))
+    return this.surviving({ names: true, bytes: true })
+  }
+
+  /** Returns the content of each file if only so much survives. */
+  surviving({ names, bytes }: Survival): Map<string, Buffer> {
+    const entries = names ? this.#names : this.#durableNames
+    return new Map([...entries].map(([path, { cache, durable }]) => [path, bytes ? cache : durable]))
   }
 
   openSync(path: string, flags: string | number): number {
@@ -230,6 +249,7 @@ export class SimulatedKernel implements SystemCalls {
 
   /** Counts a call, and throws where one is to fail. */
   #step(call: string): void {
+    this.#onCall(call)
     const now = this.#calls++
     const fault = this.#fault
     if (fault === null || fault.code === 'short' || now < fault.at || now >= fault.at + fault.calls) return

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { systemIds, TestClock } from '@plat/core'
-import { type FileLedger, openLedger } from '@plat/ledger'
+import { type FileLedger, type LedgerMeter, openLedger } from '@plat/ledger'
 import { filesOver, type OpenJournal, openFileJournal } from '@plat/state'
 import { type CallFault, FAULT_CODES, SimulatedKernel } from './kernel.ts'
 
@@ -148,17 +148,34 @@ function byValue(a: number, b: number): number {
 async function runLedger({ kernel, path, rounds, what, segmentBytes = 0 }: Run): Promise<number> {
   const clock = new TestClock()
   const sealing = { bytes: segmentBytes, seconds: 0 }
-  const options = { path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), files: filesOver(kernel), sealing }
-  const ledger = await untilWorks(clock, what, () => openLedger(options))
+  const reports = { poisoned: 0, recovered: 0, refused: 0 }
+  const meter: LedgerMeter = {
+    committed() {},
+    missed() {},
+    poisoned: () => void reports.poisoned++,
+    recovered: () => void reports.recovered++,
+  }
+  const files = filesOver(kernel)
+  const options = { path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), files, sealing, meter }
+  const ledger = await untilWorks(clock, what, () => {
+    // A start that failed reports nothing but its error.
+    reports.poisoned = 0
+    return openLedger(options)
+  })
   const acknowledged: Acknowledged[] = []
   for (let round = 0; round < rounds; round++) {
     const appends = [0, 1].map((index) => ledger.append({ kind: 'admin', tool: `t${round}-${index}` }))
-    for (const one of await Promise.allSettled(appends)) if (one.status === 'fulfilled') acknowledged.push(one.value)
+    for (const one of await Promise.allSettled(appends)) {
+      if (one.status === 'fulfilled') acknowledged.push(one.value)
+      else reports.refused++
+    }
   }
+  if (reports.refused > 0) assert.ok(reports.poisoned > 0, `${what}: records were refused without a report`)
   holdsLines(kernel.afterPowerCut(), acknowledged, `${what}, after a power cut`)
   if (segmentBytes > 0) await opens(kernel.afterPowerCut(), path, acknowledged, `${what}, started after a power cut`)
   acknowledged.push(await untilWorks(clock, what, () => appendOnce(ledger)))
   await untilWorks(clock, what, async () => assert.equal(ledger.health, 'ok'))
+  assert.equal(reports.recovered > 0, reports.poisoned > 0, `${what}: the end of the fault is reported`)
   holdsLines(kernel.afterPowerCut(), acknowledged, `${what}, after the fault ended`)
   await ledger.close()
   await listsAreWritten()
@@ -176,7 +193,7 @@ async function listsAreWritten(): Promise<void> {
   for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-interface Acknowledged {
+export interface Acknowledged {
   readonly seq: number
   readonly hash: string
 }
@@ -210,6 +227,6 @@ async function opens(
 }
 
 /** The same file of a ledger under another path: that of the test is locked. */
-function renamed(name: string, path: string): string {
+export function renamed(name: string, path: string): string {
   return name.startsWith(path) ? `${path}.cut${name.slice(path.length)}` : name
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { renameSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
+import { segmentPath, verifyLedger } from '@plat/ledger'
 import { openFileJournal } from '@plat/state'
 import { MemoryDisk } from '@plat/testkit/disk'
 import { startGatewayProcess } from '@plat/testkit/gateway'
@@ -11,7 +12,7 @@ import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { Readiness } from './readiness.ts'
 
-async function setUp(t: TestContext) {
+async function setUp(t: TestContext, more: Readonly<Record<string, unknown>> = {}) {
   const revocationsFile = path.join(tempFolder(), 'revocations.json')
   writeFileSync(revocationsFile, JSON.stringify({ version: 1, revocations: [] }))
   const upstream = await startScriptedUpstream()
@@ -20,7 +21,7 @@ async function setUp(t: TestContext) {
       .writeHead(200, { 'content-type': 'application/json' })
       .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [] } }))
   })
-  const config = { revocationsFile, revocationsRecheckMillis: 50 }
+  const config = { revocationsFile, revocationsRecheckMillis: 50, ...more }
   const gateway = await startGatewayProcess({ servers: { notes: upstream.url }, config })
   t.after(() => Promise.all([gateway.close(), upstream.close()]))
   const call = () =>
@@ -33,7 +34,7 @@ async function setUp(t: TestContext) {
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'look', arguments: {} } }),
     })
-  return { revocationsFile, call, ready: () => fetch(`${gateway.url}/readyz`) }
+  return { revocationsFile, call, ready: () => fetch(`${gateway.url}/readyz`), complaints: () => gateway.complaints() }
 }
 
 test('while the list of revocations is broken /readyz says so, and a denied MCP call has status 503 and its JSON-RPC error', async (t) => {
@@ -52,6 +53,25 @@ test('while the list of revocations is broken /readyz says so, and a denied MCP 
   renameSync(broken, revocationsFile)
   await until(async () => (await ready()).status === 200, 'a gateway that is ready again')
   assert.equal((await call()).status, 200)
+})
+
+test('while a segment of the ledger cannot be sealed, log and /readyz say so, and the gateway goes on when it can', async (t) => {
+  const auditPath = path.join(tempFolder(), 'audit.jsonl')
+  const { call, ready, complaints } = await setUp(t, { auditPath, auditSegmentBytes: 65_536 })
+  const inTheWay = segmentPath(auditPath, 0)
+  writeFileSync(inTheWay, 'another file')
+  await until(async () => {
+    await Promise.all(Array.from({ length: 8 }, call))
+    return (await ready()).status === 503
+  }, 'a segment that cannot be sealed')
+  assert.deepEqual(await (await ready()).json(), { status: 'unavailable', reasons: ['audit ledger'] })
+  assert.equal((await call()).status, 503)
+  assert.match(complaints().join(), /cannot be written.*exists already: move it away/)
+  rmSync(inTheWay)
+  await until(async () => (await ready()).status === 200, 'a ledger that goes on')
+  assert.equal((await call()).status, 200)
+  const { verdict, message } = await verifyLedger(auditPath, { strict: true })
+  assert.equal(verdict, 'valid', message)
 })
 
 test('a journal that calls need makes the gateway not ready while it cannot be written; another one does not', async () => {
