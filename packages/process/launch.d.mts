@@ -4,3 +4,8 @@
  * Node 26 of the project's optional dependencies in its place. Never answers.
  */
 export function launch(mainUrl: URL): Promise<never>
+
+/** Keeps an object of `process.nextTick`, so that V8 keeps their hidden class; call before the first full collection. */
+export function keepTickShape(): void
+
+export const keptTicks: readonly object[]

@@ -1,4 +1,5 @@
 // This file parses and runs under Node 20: no types, and no later syntax or import.
+import { executionAsyncResource } from 'node:async_hooks'
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import module from 'node:module'
@@ -56,10 +57,23 @@ export async function launch(mainUrl) {
   setFlagsFromString(HEAP_GROWTH)
   process.env.UV_THREADPOOL_SIZE ??= THREADS
   enableCompileCache()
+  keepTickShape()
   const { main } = await import(mainUrl.href)
   const code = await main(process.argv.slice(2)).catch(refused)
   await Promise.all([flushed(process.stdout), flushed(process.stderr)])
   process.exit(code)
+}
+
+/** What `keepTickShape` keeps. */
+export const keptTicks = []
+
+/**
+ * Keeps one of the objects that `process.nextTick` creates, and with it their hidden class. Between two turns of the event loop there is none, so
+ * the first full collection would remove the class, after which V8 creates these objects by calls into its runtime: 0.3 instead of 0.07 µs for each
+ * callback, of which an HTTP request to the gateway has five.
+ */
+export function keepTickShape() {
+  process.nextTick(() => keptTicks.push(executionAsyncResource()))
 }
 
 /**
