@@ -24,4 +24,4 @@ for (const { name, prints } of examples()) {
   })
 }
 
-test('there are eleven examples', () => assert.equal(examples().length, 11))
+test('there are twelve examples', () => assert.equal(examples().length, 12))

@@ -12,7 +12,12 @@ import { broker, connect, deniedBy, type Session, untilApproved } from '@plat/sd
 import OpenAI from 'openai'
 
 const COMMAND = fileURLToPath(new URL('../../apps/cli/bin/plat.mjs', import.meta.url))
-const PLURALS = { Agent: 'agents', MCPServer: 'mcpservers', ToolPolicy: 'toolpolicies' }
+const PLURALS = {
+  Agent: 'agents',
+  BudgetPolicy: 'budgetpolicies',
+  MCPServer: 'mcpservers',
+  ToolPolicy: 'toolpolicies',
+}
 
 export interface Setup {
   /** `spec.rules` of the ToolPolicy of agent `assistant`, in YAML. */
@@ -43,14 +48,14 @@ export class Plat implements AsyncDisposable {
   }
 
   /** A session of an agent, with a token of the identity broker. */
-  session(agent = 'assistant', scopes = ['tools:notes', `models:default.${agent}`]): Promise<Session> {
+  session(agent = 'assistant', scopes = ['tools:notes', `models:default.${agent}`], user = 'ada'): Promise<Session> {
     const { PLAT_IDENTITY_URL = '', PLAT_GATEWAY_URL = '', PLAT_BROKER_TOKEN = '' } = this.env
     const identityURL = PLAT_IDENTITY_URL
     const source = { identityURL, brokerToken: PLAT_BROKER_TOKEN, namespace: 'default', agent, scopes }
     return connect({
       gatewayURL: PLAT_GATEWAY_URL,
       identityURL,
-      source: broker({ ...source, session: 'example', user: 'ada' }),
+      source: broker({ ...source, session: 'example', user }),
     })
   }
 
@@ -67,13 +72,13 @@ export class Plat implements AsyncDisposable {
   }
 
   /** Sends a prompt to the agent's model, and prints the completion or the reason of the refusal. */
-  async prompt(session: Session, content: string): Promise<void> {
+  async prompt(session: Session, content: string, label = content): Promise<void> {
     const openai = new OpenAI({ ...session.openai(), maxRetries: 0 })
     const messages = [{ role: 'user' as const, content }]
     const completion = await openai.chat.completions
       .create({ model: 'scripted-1', messages, max_tokens: 100 })
       .catch(refusal)
-    console.log(`${content}: ${typeof completion === 'string' ? completion : completion.choices[0]?.message.content}`)
+    console.log(`${label}: ${typeof completion === 'string' ? completion : completion.choices[0]?.message.content}`)
   }
 
   /** Runs the command `plat` in the folder of the example; returns what it prints. */

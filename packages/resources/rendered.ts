@@ -56,7 +56,10 @@ const ruleSchema = Type.Object(
         {
           count: Type.Integer({ minimum: 1 }),
           seconds: Type.Integer({ minimum: 1 }),
-          per: Type.Enum(['session', 'agent', 'user', 'namespace'], { type: 'string' }),
+          per: Type.Enum(['session', 'agent', 'user', 'group', 'model', 'namespace'], { type: 'string' }),
+          except: Type.Optional(
+            Type.Array(Type.Object({ names: names(), count: Type.Integer({ minimum: 1 }) }, closed), { maxItems: 64 }),
+          ),
         },
         closed,
       ),
@@ -314,6 +317,14 @@ const budgetSchema = Type.Object(
     window: Type.Enum(['session', 'day', 'month'], { type: 'string' }),
     capMicros: Type.Optional(Type.Integer({ minimum: 0 })),
     tokens: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** Each of them has the cap; absent: the selected callers share it. */
+    per: Type.Optional(Type.Enum(['user', 'group', 'agent', 'session', 'model'], { type: 'string' })),
+    /** Only these have it; absent: all. */
+    names: Type.Optional(names()),
+    /** Other amounts, in the unit of the cap: the first entry that names one applies. */
+    except: Type.Optional(
+      Type.Array(Type.Object({ names: names(), amount: Type.Integer({ minimum: 0 }) }, closed), { maxItems: 64 }),
+    ),
     alerts: Type.Array(Type.Integer({ minimum: 1, maximum: 100 }), { maxItems: 16 }),
   },
   closed,

@@ -22,6 +22,7 @@ export async function budgets({ dir, output: format }: BudgetsOptions, output: O
 
 const columns = {
   budget: ({ budget }: BudgetView) => plain(budget),
+  of: ({ subject }: BudgetView) => (subject === '' ? '(none)' : plain(subject ?? '')),
   period: ({ period }: BudgetView) => plain(period),
   cap: ({ cap }: BudgetView) => amountOf(cap),
   spent: ({ spent }: BudgetView) => amountOf(spent),

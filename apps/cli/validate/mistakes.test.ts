@@ -42,6 +42,7 @@ const agent = (from: string, to: string) => ({ [`resources/${A}`]: AGENT.replace
 const server = (from: string, to: string) => ({ [`resources/${S}`]: SERVER.replace(from, to) })
 const policy = (from: string, to: string) => ({ [`resources/${P}`]: POLICY.replace(from, to) })
 const rule = (text: string) => policy('      action: allow\n      match: {servers: [notes]}', text)
+const budget = (spec: string) => ({ 'resources/budgetpolicies/default/b.yaml': doc('BudgetPolicy', 'b', `  ${spec}`) })
 const gateway = (text: string) => ({ 'gateway.json': text })
 
 /** Typical mistakes, each with the one line that names file, line and fix. */
@@ -202,6 +203,31 @@ const MISTAKES: readonly (readonly [mistake: string, changes: Readonly<Record<st
     'a budget in another currency',
     agent('  policyRef', '  budget: {currency: EUR, perDayUSD: 5}\n  policyRef'),
     /^agents\/default\/a\.yaml:7: spec\.budget\.currency: /,
+  ],
+  [
+    'an exception without a default',
+    budget('each: [{per: user, perDay: 5, except: [{names: [ada], perMonth: 9}]}]'),
+    /^budgetpolicies\/default\/b\.yaml:7: spec\.each\[0\]\.except\[0\]\.perMonth: needs the default of all others: perMonth of the template/,
+  ],
+  [
+    'a template of something that is not counted',
+    budget('each: [{per: usr, perDay: 5}]'),
+    /^budgetpolicies\/default\/b\.yaml:7: spec\.each\[0\]\.per: Unsupported value: "usr"/,
+  ],
+  [
+    'a template without a cap',
+    budget('each: [{per: user}]'),
+    /^budgetpolicies\/default\/b\.yaml:7: spec\.each\[0\]: .*a cap is required: perDay, perMonth or tokensPerDay/,
+  ],
+  [
+    'a misspelt agent in a template',
+    budget('each: [{per: agent, names: [aa], tokensPerDay: 5}]'),
+    /^warning: budgetpolicies\/default\/b\.yaml:7: spec\.each\[0\]\.names\[0\]: no agent that this budget can select is named "aa"; did you mean "a"\?/,
+  ],
+  [
+    'an empty name in an exception of a rate',
+    rule('      action: allow\n      rateLimit: {count: 1, seconds: 9, per: group, except: [{names: [""], count: 2}]}'),
+    /^toolpolicies\/default\/p\.yaml:10: spec\.rules\[0\]\.rateLimit\.except\[0\]\.names\[0\]: must not be empty/,
   ],
   [
     'a misspelt key of gateway.json',

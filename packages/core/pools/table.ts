@@ -300,6 +300,17 @@ export const poolTable = {
     age: 'the end of the window; without one, 90 days after the last use',
     refused: '`state_unavailable`: what is not counted is not capped',
   },
+  template_counters: {
+    services: ['gateway'],
+    counts: 'counters of templates of budgets and rates, one for each user, group, agent, session or model and window',
+    total: 200_000,
+    shares: [
+      { of: 'template', max: 100_000 },
+      { of: 'agent in a template', max: 25_000 },
+    ],
+    age: 'the end of the window',
+    refused: '`backlog_full`, with the end of the window',
+  },
   open_holds: {
     services: ['gateway'],
     counts: 'holds of money, tokens and rates that are not settled',

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { closed, conditions, label, longCount, quantity, text, texts } from './common.ts'
+import { closed, conditions, label, listMap, longCount, oneOf, quantity, text, texts } from './common.ts'
 
 const { Optional } = Type
 
@@ -17,7 +17,50 @@ const selectorSchema = Type.Object(
   { ...closed, description: 'Whose calls count. Inside a key OR, between keys AND; an absent key matches every call.' },
 )
 
-/** `BudgetPolicy.spec`: a cap on the total cost of the selected calls. */
+const tokensPerDay = (description: string) => Type.Integer({ format: 'int64', minimum: 1, description })
+
+/** Caps that each subject of a template has, with others for some of them. */
+const eachSchema = Type.Object(
+  {
+    per: oneOf(
+      ['user', 'group', 'agent', 'session', 'model'],
+      'Who has the caps: each user, group of the user (team), agent, session (the key of a client), or model.',
+    ),
+    names: Optional(texts('Only these have the caps; globs with `*`. Absent: all, and calls without one together.')),
+    perDay: Optional(quantity('Cap of each per day.')),
+    perMonth: Optional(quantity('Cap of each per month.')),
+    tokensPerDay: Optional(tokensPerDay('Tokens (prompt plus completion) of each per day.')),
+    except: Optional(
+      Type.Array(
+        Type.Object(
+          {
+            names: texts('Whose caps these are; globs with `*`.', { minItems: 1 }),
+            perDay: Optional(quantity('Cap of each of them per day.')),
+            perMonth: Optional(quantity('Cap of each of them per month.')),
+            tokensPerDay: Optional(tokensPerDay('Tokens of each of them per day.')),
+          },
+          closed,
+        ),
+        {
+          maxItems: 64,
+          description:
+            'Other caps for some of them: the first entry that names one applies. A cap that it leaves out is the default above.',
+        },
+      ),
+    ),
+  },
+  {
+    ...closed,
+    'x-kubernetes-validations': [
+      {
+        rule: 'has(self.perDay) || has(self.perMonth) || has(self.tokensPerDay)',
+        message: 'a cap is required: perDay, perMonth or tokensPerDay',
+      },
+    ],
+  },
+)
+
+/** `BudgetPolicy.spec`: caps on the total cost of the selected calls, and on that of each user, group, agent, session or model. */
 export const budgetPolicySpecSchema = Type.Object(
   {
     selector: Optional(selectorSchema),
@@ -27,11 +70,12 @@ export const budgetPolicySpecSchema = Type.Object(
     perSession: Optional(quantity('Cap of each session.')),
     perDay: Optional(quantity('Cap of all of them together per day.')),
     perMonth: Optional(quantity('Cap of all of them together per month.')),
-    tokensPerDay: Optional(
-      Type.Integer({
-        format: 'int64',
-        minimum: 1,
-        description: 'Tokens (prompt plus completion) of all of them together per day.',
+    tokensPerDay: Optional(tokensPerDay('Tokens (prompt plus completion) of all of them together per day.')),
+    each: Optional(
+      listMap(eachSchema, ['per'], {
+        maxItems: 5,
+        description:
+          'Caps of each user, group, agent, session or model, counted separately, instead of one policy for each.',
       }),
     ),
     alerts: Optional(
@@ -46,8 +90,8 @@ export const budgetPolicySpecSchema = Type.Object(
     ...closed,
     'x-kubernetes-validations': [
       {
-        rule: 'has(self.perSession) || has(self.perDay) || has(self.perMonth) || has(self.tokensPerDay)',
-        message: 'a cap is required: perSession, perDay, perMonth or tokensPerDay',
+        rule: 'has(self.perSession) || has(self.perDay) || has(self.perMonth) || has(self.tokensPerDay) || has(self.each)',
+        message: 'a cap is required: perSession, perDay, perMonth, tokensPerDay or each',
       },
     ],
   },

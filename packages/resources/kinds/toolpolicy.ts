@@ -46,7 +46,22 @@ const ruleSchema = Type.Object(
         {
           count: count('Calls.', { minimum: 1 }),
           seconds: count('Window.', { minimum: 1 }),
-          per: oneOf(['session', 'agent', 'user', 'namespace'], 'Whose calls are counted.'),
+          per: oneOf(
+            ['session', 'agent', 'user', 'group', 'model', 'namespace'],
+            'Whose calls are counted: each has the limit; a user of several groups counts in each of them.',
+          ),
+          except: Optional(
+            Type.Array(
+              Type.Object(
+                {
+                  names: texts('Whose limit this is; globs with `*`.', { minItems: 1 }),
+                  count: count('Calls.', { minimum: 1 }),
+                },
+                closed,
+              ),
+              { maxItems: 64, description: 'Other limits for some of them: the first entry that names one applies.' },
+            ),
+          ),
         },
         { ...closed, description: 'Most calls that match the rule.' },
       ),

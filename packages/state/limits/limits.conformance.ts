@@ -32,6 +32,7 @@ export function limitsPromises(backend: LimitsBackend): void {
     test(`${name}: ${what}`, async () => check(await backend.open()))
   taking(promise)
   settling(promise)
+  counting(promise)
 
   promise('a window that has ended starts from zero', async (limits) => {
     const inWindow = (window: string) => ({ ...usd('rate/a', 1, 1), window })
@@ -128,6 +129,32 @@ function taking(promise: Promised): void {
     await hold.settle(new Map([['usd/f', 2]]))
     assert.deepEqual(await limits.used('usd/f', 'life'), { spent: 2, held: 0 })
     assert.deepEqual(await limits.used('usd/g', 'life'), { spent: 1, held: 0 })
+  })
+}
+
+const SUBJECTS = [
+  '',
+  'ada',
+  'https://idp.example#ada',
+  'a/b',
+  'ä€😀',
+  '%_\\',
+  '\0',
+  '\n',
+  '\ud800',
+  '"',
+  `sha256:${'0'.repeat(64)}`,
+]
+
+function counting(promise: Promised): void {
+  promise('subjects of a template are counted separately, whatever characters their names have', async (limits) => {
+    const items = SUBJECTS.map((subject) => ({ ...usd(`usd/each/t/${subject}`, 10, 6), window: '2099-11-20' }))
+    const holds: Hold[] = []
+    for (const [at, item] of items.entries()) holds.push(heldOf(await limits.take(`e${at}`, [item], soon(limits))))
+    for (const [at, item] of items.entries())
+      assert.ok(isShort(await limits.take(`f${at}`, [item], soon(limits))), JSON.stringify(item.key))
+    for (const hold of holds) await hold.settle(new Map([[hold.items[0]?.key ?? '', 1]]))
+    for (const { key, window } of items) assert.deepEqual(await limits.used(key, window), { spent: 1, held: 0 })
   })
 }
 

@@ -12,6 +12,8 @@ export interface HoldItem {
   readonly unit: 'micros' | 'tokens' | 'calls'
   /** The limit in words, for refusals: `the limit of 10 calls …`; absent: its key. Not recorded. */
   readonly limit?: string
+  /** The template that the counter is one of, by whose share new counters are bounded; absent: none. Not recorded. */
+  readonly template?: string
 }
 
 /** Amounts reserved before a call and settled after it. */

@@ -60,4 +60,5 @@ export {
 } from './reply.ts'
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
+export { type CountedBy, namesOfKey, type Subject, subjectsOf } from './subjects.ts'
 export { unstored } from './unstored.ts'

@@ -83,16 +83,30 @@ function ruled(match: RuleMatch) {
 }
 
 /** The counter of a rate limit of a rule. */
-function rated(per: 'session' | 'agent' | 'user' | 'namespace') {
+function rated(per: 'session' | 'agent' | 'user' | 'group' | 'namespace') {
   const rate = rateOf({ count: 1, seconds: 60, per }, { policy: 'p', rule: 'r' })
   const question = { target: testTarget, tool: null, operation: 'mcp.call', method: 'tools/call' } as const
-  return (identity: Identity) => rate({ ...question, identity, taints: [], sinks: [], args: null, now: 0 }).key
+  return (identity: Identity) =>
+    rate({ ...question, identity, taints: [], sinks: [], args: null, now: 0 })
+      .map(({ key }) => key)
+      .join()
 }
 
 /** The keys under which budgets with this selector count a caller; empty: it is not selected. */
 function budgeted(match: Match, window: 'session' | 'day' = 'day') {
   const cap = { id: 'b', source: null, scope: 'agent', window, unit: 'micros', amount: 1, alerts: [] } as const
   const table = new BudgetTable(null, [{ cap, match }])
+  return (who: Identity) =>
+    table
+      .matching(who)
+      .map(({ key }) => key)
+      .join()
+}
+
+/** The keys under which a template counts a caller. */
+function budgetedEach(per: 'session' | 'agent' | 'user' | 'group') {
+  const cap = { id: 'b', source: null, scope: per, window: 'day', unit: 'micros', amount: 1, alerts: [] } as const
+  const table = new BudgetTable(null, [{ cap, match: {}, each: { per, names: null, except: [] } }])
   return (who: Identity) =>
     table
       .matching(who)
@@ -195,6 +209,7 @@ const DECISIONS: Readonly<
   'rate of a rule by session': [rated('session'), ['namespace', 'agent', 'session']],
   'rate of a rule by agent': [rated('agent'), ['namespace', 'agent']],
   'rate of a rule by user': [rated('user'), ['user']],
+  'rate of a rule by group': [rated('group'), ['groups']],
   'rate of a rule by namespace': [rated('namespace'), ['namespace']],
   'budget of an agent': [budgeted({ agents: [`${ada.namespace}/${ada.agent}`] }), ['namespace', 'agent']],
   'budget of a user': [budgeted({ users: ['ada'] }), ['user']],
@@ -202,6 +217,10 @@ const DECISIONS: Readonly<
   'budget of a group': [budgeted({ groups: ['staff'] }), ['groups']],
   'budget of a namespace': [budgeted({ namespaces: [ada.namespace] }), ['namespace']],
   'budget of each session': [budgeted({}, 'session'), ['namespace', 'agent', 'session']],
+  'template of each session': [budgetedEach('session'), ['namespace', 'agent', 'session']],
+  'template of each agent': [budgetedEach('agent'), ['namespace', 'agent']],
+  'template of each user': [budgetedEach('user'), ['user']],
+  'template of each group': [budgetedEach('group'), ['groups']],
   'connected account': [accountOf(false), ['tenant', 'user']],
   'connected account where issuers are isolated': [accountOf(true), ['tenant', 'user', 'issuer']],
   'admin role of a user': [rolesBy('user:ada', 'everywhere'), ['user']],

@@ -2,7 +2,7 @@ import { quantityToMicros } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { BudgetEntry, BudgetsFile } from '@plat/resources/rendered'
 import { agentProblems } from '../validate/agent.ts'
-import { budgetProblems, selectorProblems } from '../validate/budget.ts'
+import { budgetProblems, selectorProblems, templateProblems } from '../validate/budget.ts'
 import { type Problem, problemLine, shareProblems } from '../validate/problem.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 
@@ -36,7 +36,9 @@ export function renderBudgets(declared: Declared): { file: BudgetsFile; refused:
   for (const policy of sorted(declared.budgets)) {
     const foreign = foreignProblems(policy)
     const share = shareProblems(policy, declared)
-    const problems = [...share, ...foreign, ...selectorProblems(policy.spec), ...budgetProblems(policy.spec, currency)]
+    const { spec } = policy
+    const problems = [...share, ...foreign, ...selectorProblems(spec), ...budgetProblems(spec, currency)]
+    problems.push(...templateProblems(spec, currency))
     refused.push(...problems.map((problem) => problemLine(policy, problem)))
     if (problems.length === 0) budgets.push(...policyBudgets(policy))
     else if (share.length > 0) exceeding.add(policy.metadata.namespace)
@@ -67,9 +69,39 @@ function agentBudgets(agent: Manifest<'Agent'>): BudgetEntry[] {
 function policyBudgets(policy: Manifest<'BudgetPolicy'>): BudgetEntry[] {
   const { perSession, perDay, perMonth, tokensPerDay, alerts = AGENT_ALERTS } = policy.spec
   const shared = { source: sourceOf(policy), match: matchOf(policy), alerts: [...alerts] }
-  const money = moneyBudgets(shared, { session: perSession, day: perDay, month: perMonth })
-  if (tokensPerDay === undefined) return money
-  return [...money, { id: `${shared.source}/day-tokens`, ...shared, window: 'day', tokens: tokensPerDay }]
+  const budgets = moneyBudgets(shared, { session: perSession, day: perDay, month: perMonth })
+  if (tokensPerDay !== undefined)
+    budgets.push({ id: `${shared.source}/day-tokens`, ...shared, window: 'day', tokens: tokensPerDay })
+  return [...budgets, ...(policy.spec.each ?? []).flatMap((template) => templateBudgets(shared, template))]
+}
+
+type Template = NonNullable<Manifest<'BudgetPolicy'>['spec']['each']>[number]
+
+const TEMPLATE_CAPS = [
+  { cap: 'perDay', window: 'day', name: 'day' },
+  { cap: 'perMonth', window: 'month', name: 'month' },
+  { cap: 'tokensPerDay', window: 'day', name: 'day-tokens' },
+] as const
+
+/** One entry for each cap of a template, with the amounts of its exceptions. */
+function templateBudgets(
+  shared: Pick<BudgetEntry, 'source' | 'match' | 'alerts'>,
+  { per, names, except = [], ...template }: Template,
+): BudgetEntry[] {
+  return TEMPLATE_CAPS.flatMap(({ cap, window, name }) => {
+    const all = template[cap]
+    if (all === undefined) return []
+    const amountOf = (value: string | number) => (cap === 'tokensPerDay' ? Number(value) : microsOf(value))
+    const others = except.flatMap(({ names, [cap]: own }) =>
+      own === undefined ? [] : [{ names, amount: amountOf(own) }],
+    )
+    return {
+      ...{ id: `${shared.source}/${per}/${name}`, ...shared, window, per },
+      ...(cap === 'tokensPerDay' ? { tokens: amountOf(all) } : { capMicros: amountOf(all) }),
+      ...(names !== undefined && { names }),
+      ...(others.length > 0 && { except: others }),
+    }
+  })
 }
 
 function moneyBudgets(

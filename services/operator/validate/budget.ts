@@ -16,6 +16,32 @@ export function budgetProblems(budget: Caps, currency: string): Problem[] {
   return problems
 }
 
+type Template = NonNullable<Manifest<'BudgetPolicy'>['spec']['each']>[number]
+
+/** Problems of the templates of a BudgetPolicy. */
+export function templateProblems({ each = [] }: Manifest<'BudgetPolicy'>['spec'], currency: string): Problem[] {
+  return each.flatMap((template, index) =>
+    [
+      ...budgetProblems(template, currency),
+      ...emptyMembers('names', template.names),
+      ...exceptionProblems(template),
+    ].map(({ path, why }) => ({ path: `each[${index}].${path}`, why })),
+  )
+}
+
+/** An exception from a cap that the template lacks would leave all others without one. */
+function exceptionProblems({ except = [], ...template }: Template): Problem[] {
+  return except.flatMap(({ names, ...caps }, index) => {
+    const problems = [...emptyMembers('names', names), ...budgetProblems(caps, '')]
+    for (const cap of Object.keys(caps))
+      if (!Object.hasOwn(template, cap))
+        problems.push({ path: cap, why: `needs the default of all others: ${cap} of the template` })
+    if (Object.keys(caps).length === 0)
+      problems.push({ path: 'names', why: 'have no cap: add perDay, perMonth or tokensPerDay' })
+    return problems.map(({ path, why }) => ({ path: `except[${index}].${path}`, why }))
+  })
+}
+
 /** Problems of the selector of a BudgetPolicy. */
 export function selectorProblems({ selector = {} }: Manifest<'BudgetPolicy'>['spec']): Problem[] {
   const { agents, users, groups } = selector

@@ -30,6 +30,8 @@ function ruleProblems(rule: Rule): Problem[] {
   const problems: Problem[] = []
   for (const [key, names] of Object.entries(rule.match ?? {})) problems.push(...emptyMembers(`match.${key}`, names))
   problems.push(...emptyMembers('quorum.approverGroups', rule.quorum?.approverGroups))
+  for (const [index, { names }] of (rule.rateLimit?.except ?? []).entries())
+    problems.push(...emptyMembers(`rateLimit.except[${index}].names`, names))
   if (rule.quorum !== undefined) problems.push(...quorumProblems(rule.action, rule.quorum))
   if (rule.when === undefined) return problems
   const when = compileExpression(rule.when, WHEN_VARIABLES)

@@ -18,11 +18,7 @@ export function* selectorWarnings(budget: Budget, surroundings: Surroundings): G
   const spaces = new Names('namespace with resources', [...declared.agents, ...declared.servers].map(namespaceOf))
   const elsewhere = namespace === undefined ? null : spaces.problem(namespace)
   if (elsewhere !== null) yield { object: budget, field: 'spec.selector.namespace', text: elsewhere }
-  const within = agentsWithin(budget, declared.agents).map(({ metadata }) => metadata)
-  const names = new Names(
-    'agent that this budget can select',
-    within.flatMap((agent) => [agent.name, `${agent.namespace}/${agent.name}`]),
-  )
+  const names = agentNames(budget, surroundings)
   for (const [index, pattern] of agents.entries()) {
     const text = elsewhere === null ? names.problem(pattern) : null
     if (text !== null) yield { object: budget, field: `spec.selector.agents[${index}]`, text }
@@ -32,6 +28,33 @@ export function* selectorWarnings(budget: Budget, surroundings: Surroundings): G
     const text = known.misspelling(group)
     if (text !== null) yield { object: budget, field: `spec.selector.groups[${index}]`, text }
   }
+}
+
+/** Names in templates that match nothing: agents that do not exist, and groups that are written like others. */
+export function* templateWarnings(budget: Budget, surroundings: Surroundings): Generator<Warning> {
+  const groups = new Names('group', groupsElsewhere(surroundings, budget))
+  const agents = agentNames(budget, surroundings)
+  for (const [at, { per, names = [], except = [] }] of (budget.spec.each ?? []).entries()) {
+    if (per !== 'group' && per !== 'agent') continue
+    const lists = [
+      { field: 'names', names },
+      ...except.map(({ names }, index) => ({ field: `except[${index}].names`, names })),
+    ]
+    for (const { field, names } of lists) {
+      for (const [index, name] of names.entries()) {
+        const text = per === 'group' ? groups.misspelling(name) : agents.problem(name)
+        if (text !== null) yield { object: budget, field: `spec.each[${at}].${field}[${index}]`, text }
+      }
+    }
+  }
+}
+
+function agentNames(budget: Budget, { declared }: Surroundings): Names {
+  const within = agentsWithin(budget, declared.agents).map(({ metadata }) => metadata)
+  return new Names(
+    'agent that this budget can select',
+    within.flatMap((agent) => [agent.name, `${agent.namespace}/${agent.name}`]),
+  )
 }
 
 /** Models and tools without a price that an agent with a limit in money calls: models are refused, tools are free. */
@@ -64,7 +87,9 @@ function limitOf(agent: Agent, { declared, config }: Surroundings): string | nul
 }
 
 function limitsMoney({ spec }: Budget): boolean {
-  return (spec.perSession ?? spec.perDay ?? spec.perMonth) !== undefined
+  return [spec, ...(spec.each ?? [])].some(
+    ({ perDay, perMonth }) => (perDay ?? perMonth ?? spec.perSession) !== undefined,
+  )
 }
 
 function selects(budget: Budget, agent: Agent): boolean {

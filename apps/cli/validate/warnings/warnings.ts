@@ -1,6 +1,6 @@
 import { Slices } from '@plat/core'
 import { agentWarnings, serverWarnings } from './agents.ts'
-import { priceWarnings, selectorWarnings } from './budgets.ts'
+import { priceWarnings, selectorWarnings, templateWarnings } from './budgets.ts'
 import { gatewayWarnings } from './gateway.ts'
 import { policyWarnings } from './policy.ts'
 import type { Surroundings, Warning } from './surroundings.ts'
@@ -40,6 +40,7 @@ function* allWarnings(surroundings: Surroundings): Generator<Warning | null> {
   }
   for (const budget of budgets) {
     yield* selectorWarnings(budget, surroundings)
+    yield* templateWarnings(budget, surroundings)
     yield null
   }
 }

@@ -29,7 +29,7 @@ function setUp(amount = 100, zone = 'UTC') {
   let calls = 0
   const spend = (micros: number, { cap = amount, window = '2026-01-01' } = {}) => {
     const budget = budgetOf(cap)
-    const item = new BudgetItem({ budget, key: budget.prefix }, window, micros)
+    const item = new BudgetItem({ budget, key: budget.prefix, whose: null }, window, micros)
     const hold = limits.take(`${calls++}`, [item], clock.now() + 1)
     if (hold instanceof Promise || isShort(hold)) assert.fail('no hold')
     hold.settle(new Map([[item.key, micros]]))
@@ -119,4 +119,15 @@ test('an agent at its share of windows loses its own oldest, and those of others
   const known = alerts.sentPercents().map(({ key }) => key.split('/').slice(3).join('/'))
   assert.deepEqual(known, ['modest/s', 'greedy/s97', 'greedy/s98', 'greedy/s99'])
   assert.equal(windows.used, alerts.size)
+})
+
+test('subjects of a template share its windows, and those of other budgets stay', () => {
+  const windows = new SharedPool({ name: 'alerted_windows', total: 6, shares: [3] })
+  const alerts = new Alerts({ now: () => 0, zone: 'UTC', windows })
+  alerts.restore('usd/Agent/default/modest/day', '2026-01-01', 50)
+  for (let n = 0; n < 100; n++) alerts.restore(`usd/each/BudgetPolicy/default/p/user/day/a/u${n}`, '2026-01-01', 50)
+  assert.deepEqual(
+    alerts.sentPercents().map(({ key }) => key.slice(key.lastIndexOf('/') + 1)),
+    ['day', 'u97', 'u98', 'u99'],
+  )
 })

@@ -1,6 +1,6 @@
 import { SharedPool } from '@plat/core'
 import { type HoldItem, windowEnd } from '@plat/state'
-import { type Budget, BudgetItem, type Threshold } from './caps/budget.ts'
+import { type Budget, BudgetItem, type Threshold, templateOfKey } from './caps/budget.ts'
 
 /** Alert name in records and notifications. */
 export const BUDGET_THRESHOLD = 'budget.threshold'
@@ -151,8 +151,10 @@ export class Alerts {
   }
 }
 
-/** The agent and its budget for keys of sessions (`…/<namespace>/<agent>/<session>`), else the budget. */
+/** The template for keys of its subjects, the agent and its budget for keys of sessions (`…/<namespace>/<agent>/<session>`), else the budget. */
 function callerOf(key: string): string {
+  const template = templateOfKey(key)
+  if (template !== null) return template
   return SESSION_KEY.test(key) ? key.slice(0, key.lastIndexOf('/')) : key
 }
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
 import { type Hold, LocalLimits, WindowCalendar } from '@plat/state'
 import { type Denial, type Identity, isDenial, type ModelDemand, type Outcome, Snapshots } from '../../call/index.ts'
+import { TemplateCounters, type TemplateCountersOptions } from './book/template-counters.ts'
 import type { Cap } from './caps/budget.ts'
 import { BudgetTable, type Match, type Selecting } from './caps/table.ts'
+import type { Each } from './caps/template.ts'
 import { decodePricing } from './pricing/decode.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import { createReserveStage } from './stage.ts'
@@ -35,10 +37,18 @@ interface CapsFixture {
   readonly zone?: string
   readonly start?: number
   readonly demand?: Partial<ModelDemand> | null
+  readonly pool?: NonNullable<TemplateCountersOptions['pool']>
 }
 
 /** A model at one micro-unit per input token and ten per output token; a prompt of 100 tokens. */
-function setUp({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026, 0, 1), demand = {} }: CapsFixture) {
+function setUp({
+  budgets,
+  currency = 'USD',
+  zone = 'UTC',
+  start = Date.UTC(2026, 0, 1),
+  demand = {},
+  pool,
+}: CapsFixture) {
   const clock = new TestClock(start)
   const snapshots = new Snapshots()
   const prices = { version: 1, currency: 'USD', id: 'p', models: { 'openai/m': { input: '1', output: '10' } } }
@@ -55,6 +65,7 @@ function setUp({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026,
     limits,
     budgetsOf: () => table,
     calendar: new WindowCalendar(zone),
+    templates: new TemplateCounters({ now: () => clock.now(), zone, ...(pool !== undefined && { pool }) }),
     demandOf: () => (demand === null ? null : demandOf({ maxTokens: 100, ...demand })),
     clock,
     denied: (scope) => denied.push(scope),
@@ -279,4 +290,70 @@ test('a call is clamped to a whole minute, and refused for good if its prompt al
   const { code, reason, retryAfterMs } = no(long.admit())
   assert.deepEqual([code, retryAfterMs, long.limited()], ['rate_limited', null, 1])
   assert.match(reason, /prompt may have 100 tokens, and the model route allows 163 a minute/)
+})
+
+/** A template of the policy `team`. */
+const each = (per: Each['per'], amount: number, more: Partial<Each> = {}): Selecting => ({
+  ...budget(`${per}/day`, amount, { scope: per, isTemplate: true }),
+  each: { per, names: null, except: [], ...more },
+})
+
+test('a template limits each user separately, with the amounts of its exceptions', async () => {
+  const except = [{ names: ['boss', '*-lead'], amount: 2_200 }]
+  const it = setUp({ budgets: [each('user', 1_100, { except })] })
+  ok(it.admit({ user: 'ada' }))
+  const denial = no(it.admit({ user: 'ada' }))
+  assert.match(
+    denial.reason,
+    /left of the budget BudgetPolicy\/default\/team\/user\/day of user ada; it resets at 2026-01-02T00:00:00Z/,
+  )
+  assert.equal(denial.retryAfterMs, 86_400_000)
+  ok(it.admit({ user: 'bob' }))
+  for (let call = 0; call < 2; call++) ok(it.admit({ user: 'boss' }))
+  assert.match(no(it.admit({ user: 'boss' })).reason, /of user boss/)
+  ok(it.admit({ user: null }))
+  assert.match(no(it.admit({ user: null, session: 'other' })).reason, /of calls without a user/)
+  assert.deepEqual(it.denied, ['user', 'user', 'user'])
+  await it.clock.advance(86_400_000)
+  ok(it.admit({ user: 'ada' }))
+})
+
+test('a template of groups limits the selected groups of a user, of models what is requested, and tools have no model', () => {
+  const groups = setUp({ budgets: [each('group', 1_100, { names: ['team-*'] })] })
+  const both = ok(groups.admit({ groups: ['team-a', 'team-b', 'staff'] }))
+  assert.deepEqual(
+    both.hold?.items.map(({ key }) => key.slice(key.lastIndexOf('/') + 1)),
+    ['team-a', 'team-b'],
+  )
+  assert.match(no(groups.admit({ groups: ['team-b'] })).reason, /of group team-b/)
+  ok(groups.admit({ groups: ['team-c'] }))
+  assert.equal(ok(groups.admit({ groups: [] })).hold, null)
+  const models = setUp({ budgets: [each('model', 1_100)] })
+  ok(models.admit())
+  assert.match(no(models.admit({ session: 'other', user: 'bob' })).reason, /of model openai\/m/)
+  const tools = setUp({ budgets: [each('model', 1)], demand: null })
+  assert.equal(ok(tools.admit()).hold, null)
+})
+
+test('an agent with invented users uses its share of a template only, and what it used ends with the window', async () => {
+  const pool = new SharedPool({ name: 'template_counters', total: 8, shares: [5, 3] })
+  const it = setUp({ budgets: [each('user', 9_000), each('session', 9_000)], pool })
+  for (const user of ['a', 'b', 'c']) ok(it.admit({ user }))
+  const denial = no(it.admit({ user: 'd' }))
+  assert.equal(denial.code, 'backlog_full')
+  assert.match(
+    denial.reason,
+    /the budget BudgetPolicy\/default\/team\/user\/day has no room for one more counter until 2026-01-02T00:00:00Z/,
+  )
+  ok(it.admit({ user: 'a' }))
+  ok(it.admit({ user: 'd', agent: 'modest' }))
+  await it.clock.advance(86_400_000)
+  for (const user of ['e', 'f', 'g']) ok(it.admit({ user }))
+  assert.ok(pool.used <= 8)
+})
+
+test('a caller with more groups than a call may count is refused with the remedy', () => {
+  const groups = Array.from({ length: 65 }, (_, at) => `g${at}`)
+  const denial = no(setUp({ budgets: [each('group', 9_000)] }).admit({ groups }))
+  assert.match(denial.reason, /counts in more than 64 budgets and rates: select fewer of its groups with names/)
 })

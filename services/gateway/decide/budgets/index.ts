@@ -73,6 +73,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       limits: counters.limits,
       budgetsOf: budgets.of,
       calendar,
+      templates: options.templates,
       demandOf,
       clock,
       denied: (scope) => metrics.denied(scope),

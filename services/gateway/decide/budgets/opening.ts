@@ -5,6 +5,7 @@ import { LocalLimits, type Overrun, type SharedLimits, type SharedLimitsOptions 
 import { Alerts } from './alerts.ts'
 import { type Counters, localCounters, sharedCounters } from './book/counters.ts'
 import { Spending } from './book/spending.ts'
+import { TemplateCounters } from './book/template-counters.ts'
 import { readTotals } from './book/totals.ts'
 
 export interface BudgetsConfig {
@@ -23,6 +24,7 @@ export interface BudgetsConfig {
 export interface OpeningLimits {
   readonly limits: LocalLimits
   readonly counters: Counters
+  readonly templates: TemplateCounters
   readonly spending: Spending
   readonly alerts: Alerts
 }
@@ -36,7 +38,7 @@ export async function openLimits(using: {
   readonly shared: { readonly rates: boolean; limits(options: SharedLimitsOptions): SharedLimits } | null
   readonly clock: Clock
   readonly log: Log
-  readonly pools?: PoolObservers<'counters' | 'open_holds' | 'alerted_windows'>
+  readonly pools?: PoolObservers<'counters' | 'template_counters' | 'open_holds' | 'alerted_windows'>
 }): Promise<OpeningLimits> {
   const { config, shared, clock, log, pools } = using
   const path = statePath(config)
@@ -63,9 +65,11 @@ export async function openLimits(using: {
   })
   const counters =
     together === null ? localCounters(limits) : sharedCounters(together, shared?.rates === true ? null : limits)
+  const pool = watchedPool({ name: 'template_counters', observer: pools?.of('template_counters') })
   return {
     limits,
     counters,
+    templates: new TemplateCounters({ now: () => limits.now(), zone, pool }),
     alerts,
     spending: new Spending({ limits, alerts, saved: typeof saved === 'string' ? null : saved }),
   }

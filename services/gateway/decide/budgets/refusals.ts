@@ -1,20 +1,20 @@
 import { rfc3339 } from '@plat/core'
-import type { HoldItem, Short } from '@plat/state'
+import { type HoldItem, type Short, windowEnd } from '@plat/state'
 import { type Denial, deny, type ModelDemand } from '../../call/index.ts'
-import type { Budget } from './caps/budget.ts'
+import { BudgetItem } from './caps/budget.ts'
 
 /** Denial for a used-up budget, with the amount left and the start of the next window. `now`: milliseconds since the epoch. */
 export function budgetUsedUp(
-  { id, unit, source, window }: Budget,
+  { budget: { id, unit, source, window }, whose }: BudgetItem,
   { left, resetsAt }: Short,
   { currency, now }: { readonly currency: string; readonly now: number },
 ): Denial {
   const amount = unit === 'micros' ? `${(left / 1e6).toFixed(6)} ${currency}` : `${left} tokens`
-  const whose =
-    source === null ? "the session's budget" : `the budget ${id}${window === 'session' ? ' of this session' : ''}`
+  const subject = whose ?? (window === 'session' ? 'this session' : null)
+  const name = source === null ? "the session's budget" : `the budget ${id}${subject === null ? '' : ` of ${subject}`}`
   const until = resetsAt === null ? '' : `; it resets at ${rfc3339(resetsAt)}`
   const verb = unit === 'micros' ? 'cost' : 'use'
-  return deny('budget_exceeded', `the call may ${verb} more than the ${amount} left of ${whose}${until}`, {
+  return deny('budget_exceeded', `the call may ${verb} more than the ${amount} left of ${name}${until}`, {
     retryAfterMs: waitOf(resetsAt, now),
   })
 }
@@ -69,6 +69,25 @@ export function uncounted(): Denial {
 export function tooManyHolds(): Denial {
   return deny('backlog_full', 'too many calls of this caller hold budgets or rates', { retryAfterMs: HOLDS_RETRY_MS })
 }
+
+/** Denial for a counter that has no room in the share of its template. */
+export function tooManyCounters(item: HoldItem, zone: string, now: number): Denial {
+  const { window, limit, template } = item
+  const end = windowEnd(window, zone)
+  const until = end === null ? '' : ` until ${rfc3339(end)}`
+  const name = item instanceof BudgetItem ? `the budget ${item.budget.id}` : (limit ?? `the limit ${template}`)
+  const reason = `${name} has no room for one more counter${until}: too many names are counted`
+  return deny('backlog_full', reason, { retryAfterMs: waitOf(end, now) })
+}
+
+/** Denial for a caller that templates count under too many names. */
+export function tooManySubjects(): Denial {
+  const reason = `the caller counts in more than ${MAX_COUNTERS} budgets and rates: select fewer of its groups with names of the template`
+  return deny('budget_exceeded', reason)
+}
+
+/** Maximum number of counters of one call. */
+export const MAX_COUNTERS = 64
 
 const HOLDS_RETRY_MS = 1_000
 

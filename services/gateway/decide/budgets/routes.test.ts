@@ -9,7 +9,9 @@ import { inNamespaces } from '../../testing/admin.ts'
 import { localCounters } from './book/counters.ts'
 import { everySession } from './caps/budget.ts'
 import { BudgetTable, type Selecting } from './caps/table.ts'
+import type { Each } from './caps/template.ts'
 import { createBudgetRoutes } from './routes.ts'
+import type { BudgetView } from './view.ts'
 
 const dayOf = (namespace: string): Selecting => {
   const source = `BudgetPolicy/${namespace}/team`
@@ -77,6 +79,30 @@ test('a role in one namespace shows its budgets and sessions, and nothing else',
     resetsAt: null,
   })
   assert.equal((await ask('eve')).status, 403)
+})
+
+test('a template lists each of its subjects in the current window, with its cap', async () => {
+  const source = 'BudgetPolicy/shop/all'
+  const kind = { scope: 'user', window: 'day', unit: 'micros', isTemplate: true } as const
+  const cap = { id: `${source}/user/day`, source, ...kind, amount: 9, alerts: [] }
+  const each: Each = { per: 'user', names: null, except: [{ names: ['boss'], amount: 90 }] }
+  const { limits, clock, ask, admin } = served(new BudgetTable('EUR', [{ cap, match: {}, each }]))
+  for (const [user, window] of [
+    ['ada', '2026-01-01'],
+    ['boss', '2026-01-01'],
+    ['', '2026-01-01'],
+    ['gone', '2025-12-31'],
+  ] as const)
+    limits.restore({ key: `usd/each/${cap.id}/${user}`, window }, 5, clock.now())
+  const { items } = await ask(admin)
+  assert.deepEqual(
+    items.map(({ subject, cap, left }: BudgetView) => [subject, cap, left]),
+    [
+      ['boss', { micros: 90, currency: 'EUR' }, { micros: 85, currency: 'EUR' }],
+      ['ada', { micros: 9, currency: 'EUR' }, { micros: 4, currency: 'EUR' }],
+      ['', { micros: 9, currency: 'EUR' }, { micros: 4, currency: 'EUR' }],
+    ],
+  )
 })
 
 test('the list fails while budgets are not loaded', async () => {

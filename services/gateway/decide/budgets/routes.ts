@@ -4,6 +4,7 @@ import { AdminError, type AdminRoutes, page } from '../../admin/index.ts'
 import type { Counters } from './book/counters.ts'
 import type { Budget } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
+import type { Template } from './caps/template.ts'
 import type { BudgetAmount, BudgetView } from './view.ts'
 
 export interface BudgetRoutesOptions {
@@ -38,7 +39,8 @@ async function viewsOf(options: BudgetRoutesOptions): Promise<readonly BudgetVie
   const views = table.budgets.map(async (budget) =>
     budget.window === 'session' ? await sessionsOf(budget, options) : [await windowNow(budget, options)],
   )
-  return (await Promise.all(views)).flat().toSorted((one, other) => (one.id < other.id ? 1 : -1))
+  const ofTemplates = table.templates.map((template) => subjectsNow(template, options))
+  return (await Promise.all([...views, ...ofTemplates])).flat().toSorted((one, other) => (one.id < other.id ? 1 : -1))
 }
 
 /** Namespace of the resource that defines the budget, else of the session. */
@@ -71,12 +73,30 @@ async function sessionsOf(budget: Budget, options: BudgetRoutesOptions): Promise
   return views
 }
 
+/** Views of a template, one for each subject that has used it in the current window. */
+async function subjectsNow(template: Template, options: BudgetRoutesOptions): Promise<BudgetView[]> {
+  const { budget } = template
+  const period = budget.windowAt(options.now(), options.calendar)
+  const end = windowEnd(period, options.calendar.zone)
+  const resetsAt = end === null ? null : rfc3339(end)
+  const views: BudgetView[] = []
+  const begin = `${budget.prefix}/`
+  for (const { key, window, spent, held } of await options.counters.counted(begin)) {
+    if (window !== period || spent + held === 0) continue
+    const subject = key.slice(begin.length)
+    const standing = { id: `${budget.id}:${subject}`, period, subject, resetsAt, spent, held }
+    views.push(viewOf(template.budgetOf(subject), standing, options))
+  }
+  return views
+}
+
 /** `<namespace>/<agent>/<session>`. Keys of other budgets may share the prefix. */
 const SESSION = /^[^/]+\/[^/]+\/[^/]+$/
 
 interface Standing {
   readonly id: string
   readonly period: string
+  readonly subject?: string
   readonly resetsAt: string | null
   readonly spent: number
   readonly held: number
@@ -84,7 +104,7 @@ interface Standing {
 
 function viewOf(
   budget: Budget,
-  { id, period, resetsAt, spent, held }: Standing,
+  { id, period, subject, resetsAt, spent, held }: Standing,
   options: BudgetRoutesOptions,
 ): BudgetView {
   const currency = options.currency()
@@ -97,6 +117,7 @@ function viewOf(
     scope: budget.scope,
     window: budget.window,
     period,
+    subject: subject ?? null,
     cap: amount(budget.amount),
     spent: amount(spent),
     held: amount(held),

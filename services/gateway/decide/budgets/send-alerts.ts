@@ -42,6 +42,14 @@ export async function alertReached(
     if (budget.window === 'session') continue
     const window = budget.windowAt(clock.now(), calendar)
     const { spent } = await limits.used(budget.prefix, window)
-    alerts.spent(new BudgetItem({ budget, key: budget.prefix }, window, 0), spent)
+    alerts.spent(new BudgetItem({ budget, key: budget.prefix, whose: null }, window, 0), spent)
+  }
+  for (const template of table?.templates ?? []) {
+    const begin = `${template.budget.prefix}/`
+    const now = template.budget.windowAt(clock.now(), calendar)
+    for (const { key, window, spent } of await counters.counted(begin)) {
+      const budget = template.budgetOf(key.slice(begin.length))
+      if (window === now) alerts.spent(new BudgetItem({ budget, key, whose: null }, window, 0), spent)
+    }
   }
 }

@@ -22,6 +22,7 @@ import {
   type Snapshot,
 } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
+import type { TemplateCounters } from './book/template-counters.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import { dearestFirst } from './pricing/dearest.ts'
@@ -32,7 +33,10 @@ import {
   budgetUsedUp,
   foreignBudgets,
   limitUsedUp,
+  MAX_COUNTERS,
+  tooManyCounters,
   tooManyHolds,
+  tooManySubjects,
   unbounded,
   uncounted,
   unpriced,
@@ -52,6 +56,7 @@ export interface ReserveOptions {
   /** Returns null until `budgetsFile` has been read. */
   readonly budgetsOf: (snapshot: Snapshot) => BudgetTable | null
   readonly calendar: WindowCalendar
+  readonly templates: TemplateCounters
   readonly demandOf: DemandOf
   readonly clock: Clock
   /** Called when a budget of this scope refuses a call. */
@@ -117,14 +122,14 @@ class Reserve {
     const { key, tool } = call.facts.target
     const micros = tool === null ? 0 : call.snapshot.get(pricingSlot).tool(`${key}/${tool}`)
     if (micros === 0) return rates.length === 0 ? NOTHING_HELD : this.#take(call, rates, null)
-    const found = this.#budgetsOf(call)
+    const found = this.#budgetsOf(call, null)
     if (isDenial(found)) return found
     const items = this.#items(call, found, { micros, tokens: 0 })
     return items.length === 0 ? NOTHING_HELD : this.#take(call, items, null)
   }
 
   #admitModel(call: DecidedCall, demand: ModelDemand): Reserved | Promise<Reserved> {
-    const budgets = this.#budgetsOf(call)
+    const budgets = this.#budgetsOf(call, demand.priced.key)
     if (isDenial(budgets)) return budgets
     const limit = smaller(demand.maxTokens, demand.routeMaxTokens)
     if (budgets.length === 0 && demand.tokensPerMinute === null) {
@@ -140,10 +145,10 @@ class Reserve {
   }
 
   /** Returns the budgets of the caller, or a denial while they cannot be applied. */
-  #budgetsOf(call: DecidedCall): readonly Applied[] | Denial {
+  #budgetsOf(call: DecidedCall, model: string | null): readonly Applied[] | Denial {
     const table = this.#options.budgetsOf(call.snapshot)
     if (table === null) return unreadBudgets()
-    const found = table.matching(call.facts.identity)
+    const found = table.matching(call.facts.identity, model)
     if (found.length === 0 || table.currency === null) return found
     const { currency } = call.snapshot.get(pricingSlot)
     return currency !== table.currency && found.some(isMoney) ? foreignBudgets(table.currency, currency) : found
@@ -187,8 +192,11 @@ class Reserve {
     budgeted: BudgetedDemand | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
-    const { limits, clock } = this.#options
+    const { limits, clock, templates, calendar } = this.#options
     const { identity } = call.facts
+    if (items.length > MAX_COUNTERS) return tooManySubjects()
+    const noRoom = templates.admit(items, callingAgentOf(identity))
+    if (noRoom !== null) return tooManyCounters(noRoom.item, calendar.zone, clock.now())
     let answer: ReturnType<Limits['take']>
     try {
       answer = limits.take(call.id, items, clock.now() + HOLD_LIFE_MS, [callingAgentOf(identity), callerOf(identity)])
@@ -234,10 +242,10 @@ class Reserve {
     return limitUsedUp(item, short, { policy: decision.policy, rule: decision.rule, now: this.#options.clock.now() })
   }
 
-  #usedUp(call: DecidedCall, { budget }: BudgetItem, short: Short): Denial {
-    this.#options.denied(budget.scope)
+  #usedUp(call: DecidedCall, item: BudgetItem, short: Short): Denial {
+    this.#options.denied(item.budget.scope)
     const { currency } = call.snapshot.get(pricingSlot)
-    return budgetUsedUp(budget, short, { currency, now: this.#options.clock.now() })
+    return budgetUsedUp(item, short, { currency, now: this.#options.clock.now() })
   }
 
   #uncounted(error: unknown): Denial {

@@ -3,6 +3,7 @@ import { WindowCalendar } from '@plat/state'
 import type { Body, Call, Facts, Identity, ModelDemand, Outcome, Snapshot, Target } from '../../call/index.ts'
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
+import { TemplateCounters } from './book/template-counters.ts'
 import { everySession } from './caps/budget.ts'
 import { BudgetTable, type Selecting } from './caps/table.ts'
 
@@ -91,7 +92,8 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
 export function budgetParts(capMicros: number | null, more: readonly Selecting[] = []) {
   const session = capMicros === null ? [] : [{ cap: everySession(capMicros), match: {} }]
   const table = new BudgetTable(null, [...session, ...more])
-  return { budgetsOf: () => table, calendar: new WindowCalendar('UTC') }
+  const templates = new TemplateCounters({ now: () => 0, zone: 'UTC' })
+  return { budgetsOf: () => table, calendar: new WindowCalendar('UTC'), templates }
 }
 
 /** Output token limit of the model call. */

@@ -14,6 +14,8 @@ export interface BudgetView {
   readonly window: 'session' | 'day' | 'month'
   /** `2026-11-20`, `2026-11`, or `<namespace>/<agent>/<session>`. */
   readonly period: string
+  /** The user, group, agent, session or model that a template counts; null: the budget is no template's. Empty: calls without one. */
+  readonly subject: string | null
   readonly cap: BudgetAmount
   readonly spent: BudgetAmount
   /** Held by calls in progress. */

@@ -77,7 +77,7 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
       if (rule.action === 'deny') return denied(rule.decision, rule.when === null ? null : variables.missing)
       if (rule.rate !== null) {
         rates ??= []
-        rates.push(rule.rate(input))
+        rates.push(...rule.rate(input))
       }
       if (decides) strictest = rule
     }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { before, test } from 'node:test'
 import type { GatewayProcess } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
 import { TestGateways } from '@plat/testkit/postgres/gateways'
 import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
@@ -12,6 +15,13 @@ const A_LONG_WINDOW = 100_000_000
 /** Resolves to release calls with the argument `stuck`. */
 const released = Promise.withResolvers<void>()
 const postgres = usePostgres()
+const budgetsFile = join(tempFolder(), 'budgets.json')
+const template = {
+  ...{ id: 'BudgetPolicy/default/all/session/day', source: 'BudgetPolicy/default/all', match: {}, window: 'day' },
+  ...{ per: 'session', names: ['each-*'], capMicros: 30_000, except: [{ names: ['each-more'], amount: 40_000 }] },
+}
+const budgets = { version: 1, currency: 'EUR', budgets: [{ ...template, alerts: [] }] }
+await writeFile(budgetsFile, JSON.stringify(budgets))
 const shared = new TestGateways({
   postgres,
   rules: [
@@ -25,7 +35,7 @@ const shared = new TestGateways({
     { name: 'all', action: 'allow' },
   ],
   prices: { version: 1, currency: 'EUR', id: 'p', tools: { 'default/notes/paid': { perCall: '0.01' } } },
-  config: { sessionBudgetUSD: 1 },
+  config: { sessionBudgetUSD: 1, budgetsFile },
   stateBackend: { schema: 'replicas', maxConns: MAX_CONNECTIONS, leader: { retryMillis: 200 } },
   onCall: ({ stuck }) => stuck === true && released.promise,
 })
@@ -99,6 +109,16 @@ test('500 concurrent calls at two gateways never exceed a shared cap, and use al
   )
   assert.equal(rated.filter((why) => why === null).length, 5)
   assert.equal(rated.filter((why) => why === 'rate_limited').length, 15)
+  for (const [session, cap] of [
+    ['each-one', 3],
+    ['each-more', 4],
+  ] as const) {
+    const paid = await Promise.all(
+      [one, other, one, other, one, other].map((at) => shared.refusal(at, session, 'paid')),
+    )
+    assert.equal(paid.filter((why) => why === null).length, cap, session)
+    assert.equal(paid.filter((why) => why === 'budget_exceeded').length, 6 - cap, session)
+  }
   const [open] = await postgres.rows(
     "SELECT count(*)::integer AS many FROM pg_stat_activity WHERE application_name = 'plat'",
   )

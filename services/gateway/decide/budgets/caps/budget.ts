@@ -2,7 +2,7 @@ import type { HoldItem, WindowCalendar } from '@plat/state'
 import type { Identity } from '../../../call/index.ts'
 
 /** Callers that share one count. Label `scope` of metrics. */
-export const SCOPES = ['session', 'agent', 'user', 'group', 'namespace', 'all'] as const
+export const SCOPES = ['session', 'agent', 'user', 'group', 'model', 'namespace', 'all'] as const
 export type Scope = (typeof SCOPES)[number]
 
 /** A limit of money or tokens in one window. */
@@ -17,6 +17,8 @@ export interface Cap {
   readonly amount: number
   /** Percentages. */
   readonly alerts: readonly number[]
+  /** Whether it is a template's: each of its subjects has the cap. */
+  readonly isTemplate?: boolean
 }
 
 /** Amount at which an alert is sent. */
@@ -53,6 +55,11 @@ export class Budget implements Cap {
     this.prefix = prefixOf(cap)
   }
 
+  /** Returns the budget as it applies to a caller. */
+  appliedTo(caller: Pick<Identity, 'namespace' | 'agent' | 'session'>): Applied {
+    return { budget: this, key: this.keyOf(caller), whose: null }
+  }
+
   /** Returns the key under which a caller is counted. */
   keyOf({ namespace, agent, session }: Pick<Identity, 'namespace' | 'agent' | 'session'>): string {
     // `join` builds one flat string; `JSON.stringify` of a record needs one.
@@ -74,14 +81,18 @@ export class BudgetItem implements HoldItem {
   readonly amount: number
   readonly unit: Cap['unit']
   readonly budget: Budget
+  readonly whose: string | null
+  readonly template?: string
 
-  constructor({ budget, key }: Applied, window: string, amount: number) {
+  constructor({ budget, key, whose }: Applied, window: string, amount: number) {
     this.key = key
     this.window = window
     this.cap = budget.amount
     this.amount = amount
     this.unit = budget.unit
     this.budget = budget
+    this.whose = whose
+    if (whose !== null) this.template = budget.prefix
   }
 }
 
@@ -89,6 +100,8 @@ export class BudgetItem implements HoldItem {
 export interface Applied {
   readonly budget: Budget
   readonly key: string
+  /** The subject of a template, in words: `user ada`; null: the budget is no template's. */
+  readonly whose: string | null
 }
 
 /** `sessionBudgetUSD` as a budget. `micros`: the cap. */
@@ -99,9 +112,18 @@ export function everySession(micros: number): Cap {
 
 const SESSION_ID = 'sessionBudgetUSD'
 
-/** Ids of rendered budgets begin with a capitalized kind, so none equals `session`. */
-function prefixOf({ id, source, window, unit }: Cap): string {
+/** Keys of templates: `usd/each/<id>/<subject>`, where an id has five parts (`BudgetPolicy/<ns>/<name>/<per>/<window>`). */
+const TEMPLATE_KEY = /^[a-z]+\/each(?:\/[^/]+){5}(?=\/)/
+
+/** Returns the prefix of a template that a key belongs to; null: it is no template's. */
+export function templateOfKey(key: string): string | null {
+  return TEMPLATE_KEY.exec(key)?.[0] ?? null
+}
+
+/** Ids of rendered budgets begin with a capitalized kind, so none equals `session` or begins with `each`. */
+function prefixOf({ id, source, window, unit, isTemplate }: Cap): string {
   const kind = unit === 'micros' ? 'usd' : 'tokens'
+  if (isTemplate === true) return `${kind}/each/${id}`
   if (source === null) return `${kind}/session`
   return window === 'session' ? `${kind}/session/${id}` : `${kind}/${id}`
 }

@@ -67,3 +67,15 @@ test('every problem is reported with its path', () => {
   assert.equal(problems([], { currency: 'usd' }).length, 1)
   assert.equal(problems([], { version: 2 }).length, 1)
 })
+
+test('a template has a day or a month, and an id from which its keys can be read', () => {
+  const template = { ...good, id: 'BudgetPolicy/n/p/user/day', source: 'BudgetPolicy/n/p', per: 'user', names: ['a*'] }
+  const decoded = decode([{ ...template, except: [{ names: ['ada'], amount: 9 }] }])
+  assert.ok('entries' in decoded)
+  const [entry] = decoded.entries
+  assert.deepEqual([entry?.cap.scope, entry?.cap.isTemplate, entry?.each?.names], ['user', true, ['a*']])
+  const needs = ['budgets[0]: per needs a day or a month, and an id <source>/<per>/<window>']
+  assert.deepEqual(problems([{ ...template, window: 'session' }]), needs)
+  assert.deepEqual(problems([{ ...template, id: 'BudgetPolicy/n/p/day' }]), needs)
+  assert.deepEqual(problems([{ ...good, names: ['a'] }]), ['budgets[0]: names and except need per'])
+})

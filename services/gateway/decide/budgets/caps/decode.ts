@@ -19,24 +19,33 @@ export function decodeBudgets(bytes: Uint8Array): DecodedBudgets | { readonly pr
   return { currency, entries: budgets.map(entryOf) }
 }
 
+/** Keys of counters depend on its number of parts. */
+const TEMPLATE_ID = /^[^/]+(?:\/[^/]+){4}$/
+
 function problemsOf({ budgets }: BudgetsFile): string[] {
   const problems: string[] = []
   const ids = new Set<string>()
-  for (const [at, { id, source, capMicros, tokens }] of budgets.entries()) {
+  for (const [at, { id, source, capMicros, tokens, window, per, names, except }] of budgets.entries()) {
     const path = `budgets[${at}]`
     if (ids.has(id)) problems.push(`${path}.id: duplicate id ${id}`)
     ids.add(id)
     if (!id.startsWith(`${source}/`)) problems.push(`${path}.id: must begin with its source, ${source}/`)
     if ((capMicros === undefined) === (tokens === undefined))
       problems.push(`${path}: needs capMicros or tokens, not both`)
+    if (per === undefined && (names ?? except) !== undefined) problems.push(`${path}: names and except need per`)
+    if (per !== undefined && (window === 'session' || !TEMPLATE_ID.test(id)))
+      problems.push(`${path}: per needs a day or a month, and an id <source>/<per>/<window>`)
   }
   return problems
 }
 
-function entryOf({ id, source, match, window, capMicros, tokens, alerts }: BudgetEntry): Selecting {
+function entryOf({ id, source, match, window, capMicros, tokens, alerts, per, names, except }: BudgetEntry): Selecting {
   const unit = capMicros === undefined ? 'tokens' : 'micros'
   const amount = capMicros ?? tokens ?? 0
-  return { cap: { id, source, scope: scopeOf(match, window), window, unit, amount, alerts }, match }
+  if (per === undefined)
+    return { cap: { id, source, scope: scopeOf(match, window), window, unit, amount, alerts }, match }
+  const cap = { id, source, scope: per, window, unit, amount, alerts, isTemplate: true } as const
+  return { cap, match, each: { per, names: names ?? null, except: except ?? [] } }
 }
 
 /** The most specific selector of a budget. */

@@ -1,6 +1,7 @@
-import { glob } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
 import { type Applied, Budget, type Cap } from './budget.ts'
+import { anyOf } from './match.ts'
+import { type Each, Template } from './template.ts'
 
 /** Selects callers. An absent key matches all callers; values of a key are ORed, keys are ANDed. */
 export interface Match {
@@ -16,24 +17,33 @@ export interface Match {
 export interface Selecting {
   readonly cap: Cap
   readonly match: Match
+  /** Present: each of these has the cap separately. */
+  readonly each?: Each
 }
 
 type Caller = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
 type Matcher = (caller: Caller) => boolean
 
 interface Entry {
-  readonly budget: Budget
+  readonly counting: Budget | Template
   readonly matches: Matcher
+}
+
+/** What applies to a caller: that of models depends on the call. */
+interface Found {
+  readonly always: readonly Applied[]
+  readonly byModel: readonly Template[]
 }
 
 /** Budgets by plain name, for each of the four keys. */
 type BudgetsByName = Map<string, Entry[]>
 
-/** An immutable set of budgets. The result of a caller's lookup is cached for the lifetime of its identity. */
+/** An immutable set of budgets and templates. The result of a caller's lookup is cached for the lifetime of its identity. */
 export class BudgetTable {
   /** ISO 4217 currency of the caps; null: that of the prices. */
   readonly currency: string | null
   readonly budgets: readonly Budget[]
+  readonly templates: readonly Template[]
   /** Keyed by agent name, or by `<namespace>/<name>` if the budget names namespaces. */
   readonly #agents: BudgetsByName = new Map()
   readonly #users: BudgetsByName = new Map()
@@ -41,26 +51,39 @@ export class BudgetTable {
   readonly #namespaces: BudgetsByName = new Map()
   /** Budgets selected by patterns only, or by nothing. */
   readonly #others: Entry[] = []
-  readonly #found = new WeakMap<Caller, readonly Applied[]>()
+  readonly #order: ReadonlyMap<Budget | Template, number>
+  readonly #found = new WeakMap<Caller, Found>()
 
   constructor(currency: string | null, entries: readonly Selecting[]) {
     this.currency = currency
-    const all = entries.map(({ cap, match }) => ({ budget: new Budget(cap), matches: matcherOf(match), match }))
-    this.budgets = all.map(({ budget }) => budget)
+    const all = entries.map(({ cap, match, each }) => ({
+      counting: each === undefined ? new Budget(cap) : new Template(cap, each),
+      matches: matcherOf(match),
+      match,
+    }))
+    const counting = all.map((entry) => entry.counting)
+    this.budgets = counting.filter((one) => one instanceof Budget)
+    this.templates = counting.filter((one) => one instanceof Template)
+    this.#order = new Map(counting.map((one, at) => [one, at]))
     for (const entry of all) this.#shelve(entry, entry.match)
   }
 
-  /** Returns the budgets that apply to a caller, in the order of their definition. */
-  matching(caller: Caller): readonly Applied[] {
-    if (this.budgets.length === 0) return NONE
-    const known = this.#found.get(caller)
-    if (known !== undefined) return known
-    const found = this.#find(caller)
-    this.#found.set(caller, found)
-    return found
+  /**
+   * Returns the budgets that apply to a call, in the order of their definition, those of models last. `model`: `<provider>/<model>`; null: the call
+   * of a tool.
+   */
+  matching(caller: Caller, model: string | null = null): readonly Applied[] {
+    if (this.#order.size === 0) return NONE
+    let found = this.#found.get(caller)
+    if (found === undefined) {
+      found = this.#find(caller)
+      this.#found.set(caller, found)
+    }
+    if (model === null || found.byModel.length === 0) return found.always
+    return [...found.always, ...found.byModel.flatMap((template) => template.appliedTo(caller, model))]
   }
 
-  #find(caller: Caller): readonly Applied[] {
+  #find(caller: Caller): Found {
     const { namespace, agent, groups } = caller
     const may = new Set<Entry>(this.#others)
     const add = (shelf: BudgetsByName, name: string) => {
@@ -71,10 +94,12 @@ export class BudgetTable {
     for (const user of userNames(caller)) add(this.#users, user)
     for (const group of groups) add(this.#groups, group)
     add(this.#namespaces, namespace)
-    const found = [...may].filter(({ matches }) => matches(caller)).map(({ budget }) => budget)
-    const order = new Map(this.budgets.map((budget, at) => [budget, at]))
-    found.sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0))
-    return found.map((budget) => ({ budget, key: budget.keyOf(caller) }))
+    const found = [...may].filter(({ matches }) => matches(caller)).map(({ counting }) => counting)
+    found.sort((one, other) => (this.#order.get(one) ?? 0) - (this.#order.get(other) ?? 0))
+    const always = found.flatMap((one) =>
+      one instanceof Template ? one.appliedTo(caller, null) : one.appliedTo(caller),
+    )
+    return { always, byModel: found.filter((one) => one instanceof Template).filter(({ per }) => per === 'model') }
   }
 
   /** Indexes an entry by the plain names of its most specific key. */
@@ -122,11 +147,4 @@ function matcherOf({ namespaces, agents, users, groups }: Match): Matcher {
     (ofName(caller.agent) || ofFullName(`${caller.namespace}/${caller.agent}`)) &&
     (users === undefined || userNames(caller).some(ofUser)) &&
     (groups === undefined || caller.groups.some(ofGroup))
-}
-
-function anyOf(patterns: readonly string[] | undefined): (text: string) => boolean {
-  if (patterns === undefined) return () => true
-  const plain = new Set(patterns.filter((pattern) => !pattern.includes('*')))
-  const globs = patterns.filter((pattern) => pattern.includes('*')).map(glob)
-  return (text) => plain.has(text) || globs.some((matches) => matches(text))
 }

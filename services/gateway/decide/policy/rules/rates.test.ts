@@ -8,6 +8,8 @@ import { judge } from '../judge.ts'
 import { questionOfTool } from '../policy-input.ts'
 import { rateOf } from './rates.ts'
 
+type RateLimit = NonNullable<RuleEntry['rateLimit']>
+
 const NOW = Date.UTC(2026, 0, 1, 0, 0, 30)
 
 const identity: Identity = {
@@ -80,7 +82,7 @@ test('a denied call names no rates, and a rule without a limit names none', () =
 })
 
 test('calls are counted by session, agent, user or namespace', () => {
-  const subject = (per: 'session' | 'agent' | 'user' | 'namespace', who: Partial<Identity> = {}) =>
+  const subject = (per: RateLimit['per'], who: Partial<Identity> = {}) =>
     ask([rate('r', { rateLimit: { count: 1, seconds: 60, per } })], who).rates[0]?.key.slice('rate/default/p/r/'.length)
   assert.equal(subject('session'), 'default/assistant/s1')
   assert.equal(subject('agent'), 'default/assistant')
@@ -99,9 +101,8 @@ test('a window of a minute is an epoch minute, any other says where it starts an
 test('the rate item of a call depends only on its subject and time', () => {
   const take = rateOf({ count: 10, seconds: 60, per: 'user' }, { policy: 'default/p', rule: 'r' })
   const at = (user: string, now: number) => {
-    const { key, window } = take(
-      questionOfTool({ identity: { ...identity, user }, target, taints: [], sinks: [] }, 't', now),
-    )
+    const [item] = take(questionOfTool({ identity: { ...identity, user }, target, taints: [], sinks: [] }, 't', now))
+    const { key, window } = item ?? assert.fail('no item')
     return [key, Number(window) * 60_000 - Date.UTC(2026, 0, 1)]
   }
   const ada = 'rate/default/p/r/ada'
@@ -110,4 +111,32 @@ test('the rate item of a call depends only on its subject and time', () => {
   assert.deepEqual(at('ada', NOW + 30_000), [ada, 60_000])
   assert.deepEqual(at('bob', NOW + 30_000), ['rate/default/p/r/bob', 60_000])
   assert.deepEqual(at('ada', NOW), [ada, 0])
+})
+
+test('calls are counted by each group and by model, and exceptions have their own count', () => {
+  const except = [{ names: ['team-b', 'big-*'], count: 50 }]
+  const counts = (per: RateLimit['per'], who: Partial<Identity> = {}) =>
+    ask([rate('r', { rateLimit: { count: 1, seconds: 60, per, except } })], who).rates.map(({ key, cap, limit }) => [
+      key.slice(key.lastIndexOf('/') + 1),
+      cap,
+      limit?.replace(/ \(rule .*/, ''),
+    ])
+  assert.deepEqual(counts('group', { groups: ['team-a', 'team-b'] }), [
+    ['team-a', 1, 'the limit of 1 calls in 60 s of group team-a'],
+    ['team-b', 50, 'the limit of 50 calls in 60 s of group team-b'],
+  ])
+  assert.deepEqual(counts('group', { groups: [] })[0]?.slice(1), [
+    1,
+    'the limit of 1 calls in 60 s of calls without a group',
+  ])
+  const models = rateOf({ count: 1, seconds: 60, per: 'model', except }, { policy: 'default/p', rule: 'r' })
+  const modelTarget = { ...target, kind: 'model', server: 'llm/small', key: 'small' } as const
+  const counted = (kind: Target, tool: string) =>
+    models(questionOfTool({ identity, target: kind, taints: [], sinks: [] }, tool, NOW)).map(({ key, cap }) => [
+      key,
+      cap,
+    ])
+  assert.deepEqual(counted(modelTarget, 'big-1'), [['rate/default/p/r/big-1', 50]])
+  assert.deepEqual(counted(modelTarget, 'small-1'), [['rate/default/p/r/small-1', 1]])
+  assert.deepEqual(counted(target, 'big-1'), [['rate/default/p/r/', 1]])
 })

@@ -1,42 +1,44 @@
+import { glob } from '@plat/core'
 import type { RuleEntry } from '@plat/resources/rendered'
 import { type HoldItem, windowOf } from '@plat/state'
-import type { Identity } from '../../../call/index.ts'
+import { type Identity, type Subject, subjectsOf } from '../../../call/index.ts'
 import type { PolicyInput } from '../policy-input.ts'
 
 type RateLimit = NonNullable<RuleEntry['rateLimit']>
 
-/** Rate limit item of a call that matches a rule. */
-export type Rate = (input: PolicyInput) => HoldItem
+/** Rate limit items of a call that matches a rule: one for each of its subjects. */
+export type Rate = (input: PolicyInput) => readonly HoldItem[]
 
-/** Compiles a rule's rate limit: `count` calls per window of `seconds`, counted separately for each subject. */
-export function rateOf({ count, seconds, per }: RateLimit, names: { policy: string; rule: string }): Rate {
-  const prefix = `rate/${names.policy}/${names.rule}/`
-  const subject = subjects[per]
-  const limit = `the limit of ${count} calls in ${seconds} s of each ${per} (rule ${names.rule} of policy ${names.policy})`
-  // Consecutive calls mostly have the same subject, and all of a window share an item.
-  let known: { readonly who: string; readonly index: number; readonly item: HoldItem } | null = null
-  return ({ identity, now }) => {
-    const who = subject(identity)
-    const index = Math.floor(now / (seconds * 1000))
-    if (known?.who === who && known.index === index) return known.item
-    // `join` builds one flat string, which records serialize faster.
-    const item = {
-      key: [prefix, who].join(''),
-      window: windowOf(now, seconds),
-      cap: count,
+/** Compiles a rule's rate limit: calls per window of `seconds`, counted separately for each subject. */
+export function rateOf(
+  { count, seconds, per, except = [] }: RateLimit,
+  { policy, rule }: { readonly policy: string; readonly rule: string },
+): Rate {
+  const template = `rate/${policy}/${rule}`
+  const exceptions = except.map(({ names, count: own }) => ({ matches: names.map(glob), own }))
+  const itemOf = ({ key, names, words }: Subject, window: string): HoldItem => {
+    const exception = exceptions.find(({ matches }) => matches.some((match) => names.some(match)))
+    const cap = exception?.own ?? count
+    return {
+      // `join` builds one flat string, which records serialize faster.
+      key: [template, key].join('/'),
+      window,
+      cap,
       amount: 1,
       unit: 'calls',
-      limit,
-    } as const
-    known = { who, index, item }
-    return item
+      limit: `the limit of ${cap} calls in ${seconds} s of ${words} (rule ${rule} of policy ${policy})`,
+      template,
+    }
   }
-}
-
-const subjects: Readonly<Record<RateLimit['per'], (identity: Identity) => string>> = {
-  session: ({ namespace, agent, session }) => `${namespace}/${agent}/${session}`,
-  agent: ({ namespace, agent }) => `${namespace}/${agent}`,
-  // Calls without a user share one count, so that omitting the user does not evade the limit.
-  user: ({ user }) => user ?? '',
-  namespace: ({ namespace }) => namespace,
+  // Identities are cached with their tokens, and all calls of a window share the items.
+  const known = new WeakMap<Identity, { readonly index: number; readonly items: readonly HoldItem[] }>()
+  return ({ identity, target, tool, now }) => {
+    const index = Math.floor(now / (seconds * 1000))
+    const before = per === 'model' ? undefined : known.get(identity)
+    if (before?.index === index) return before.items
+    const model = target.kind === 'model' ? tool : null
+    const items = subjectsOf(per, identity, model).map((subject) => itemOf(subject, windowOf(now, seconds)))
+    if (per !== 'model') known.set(identity, { index, items })
+    return items
+  }
 }

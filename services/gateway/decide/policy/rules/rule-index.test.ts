@@ -92,7 +92,7 @@ function walked(policies: readonly (readonly RuleEntry[])[], query: RuleQuery) {
       const policy = `default/p${index}`
       const verdict = { action: rule.action, policy, rule: rule.name }
       if (rule.action === 'deny') return { ...verdict, rates: [] }
-      if (rule.rateLimit !== undefined) rates.push(rateOf(rule.rateLimit, { policy, rule: rule.name })(input))
+      if (rule.rateLimit !== undefined) rates.push(...rateOf(rule.rateLimit, { policy, rule: rule.name })(input))
       if (strictest === null || STRICTNESS[rule.action] > STRICTNESS[strictest.action]) strictest = verdict
     }
   }
