@@ -66,6 +66,17 @@ async function spent(): Promise<Record<string, number>> {
   return Object.fromEntries(items.map((item: { id: string; spent: object }) => [item.id, amount(item)]))
 }
 
+async function assertUnusedSessionsAreLeftOut(): Promise<void> {
+  const later = { now: () => Date.now() + 25 * 3_600_000 }
+  const after = (all: boolean) => printed((to) => budgets({ dir, all, output: 'table' }, to, later))
+  assert.doesNotMatch((await after(false)).text, /assistant\/session/)
+  assert.match(
+    (await after(false)).text,
+    /1 budgets of sessions without a call for a day are left out: plat budgets -all/,
+  )
+  assert.match((await after(true)).text, /assistant\/session/)
+}
+
 test('budgets of resources are validated, enforced and shown, and refused ones have a condition', async () => {
   // Shows D2.budget.currency, D2.budget.currency.equalsGateway, D2.budget.perSessionUSD, D2.budget.perDayUSD,
   // D2.budget.perMonthUSD, D2.agent.budget, D2.error.budgetCurrency, D2.model.tokensPerMinute.
@@ -83,13 +94,15 @@ test('budgets of resources are validated, enforced and shown, and refused ones h
     })
     const { code, text } = await budgetsIn('table')
     assert.equal(code, 0)
-    assert.match(text, /^BUDGET +PERIOD +CAP +SPENT +HELD +LEFT +RESETS$/m)
+    assert.match(text, /^BUDGET +OF +PERIOD +CAP +SPENT +HELD +LEFT +RESETS$/m)
     assert.match(
       text,
       /^Agent\/default\/assistant\/day +\d{4}-\d\d-\d\d +10\.010000 USD +0\.000500 USD +0\.000000 USD +10\.009500 USD +\S+Z$/m,
     )
     assert.match(text, /^Agent\/default\/assistant\/session +default\/assistant\/s +5\.0{6} USD .* never$/m)
     assert.match(text, /^BudgetPolicy\/default\/team\/day-tokens .* 140 tokens +0 tokens +999860 tokens/m)
+
+    await assertUnusedSessionsAreLeftOut()
 
     await policy({ selector: { agents: ['assist*'] }, tokensPerDay: 10 })
     await until(

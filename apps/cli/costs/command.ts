@@ -26,8 +26,10 @@ export function addCosts(plat: Command): void {
     .summary('show spent and remaining amounts of every budget')
     .description(
       'Shows the spent and remaining amount of every budget in its current day, month or session, and when it resets. ' +
-        'For budgets per session, lists the sessions that have used it.',
+        'For budgets per session and templates, lists the sessions, users, groups, agents and models that have used it; sessions without a call for ' +
+        'a day only with -all.',
     )
+    .option('--all', 'also sessions without a call for a day')
     .addOption(dir())
     .addOption(wideFormat())
     .action(async (options) => {

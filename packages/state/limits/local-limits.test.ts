@@ -98,6 +98,21 @@ test('the spending of a session is kept for 90 days after its last call', async 
   assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 0 })
 })
 
+test('a counter of a session unused for 90 days is neither listed nor counted, even before it is removed', async () => {
+  const clock = new TestClock()
+  const limits = new LocalLimits({ clock })
+  const take = (id: string) => limits.take(id, [item('usd/session/a', 10, 6)], clock.now() + 1000)
+  const first = take('1')
+  if (!isShort(first)) first.settle(new Map())
+  await clock.advance(90 * 86_400_000 - 1)
+  assert.ok(isShort(take('2')))
+  assert.equal([...limits.counted()].length, 1)
+  await clock.advance(1)
+  assert.deepEqual([[...limits.counted()], await limits.used('usd/session/a', 'life')], [[], { spent: 0, held: 0 }])
+  assert.ok(!isShort(take('3')))
+  assert.deepEqual(await limits.used('usd/session/a', 'life'), { spent: 0, held: 6 })
+})
+
 test('the spending of an earlier process counts, unless its window has ended', async () => {
   const limits = new LocalLimits({ clock })
   const now = clock.now()

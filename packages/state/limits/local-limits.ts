@@ -102,7 +102,8 @@ export class LocalLimits implements Limits {
   async used(key: string, window: string): Promise<{ spent: number; held: number }> {
     this.#expire(this.#clock.now())
     const bucket = this.#counted.get(nameOf({ key, window }))
-    return { spent: bucket?.spent ?? 0, held: bucket?.held ?? 0 }
+    if (bucket === undefined || bucket.isUnused(this.#clock.now())) return { spent: 0, held: 0 }
+    return { spent: bucket.spent, held: bucket.held }
   }
 
   now(): number {
@@ -111,8 +112,12 @@ export class LocalLimits implements Limits {
 
   /** Yields all counters, in no order, possibly including ended windows. */
   *counted(): Generator<Counted> {
-    this.#expire(this.#clock.now())
-    for (const [name, { spent, held, usedAt }] of this.#counted) yield { ...partsOf(name), spent, held, usedAt }
+    const now = this.#clock.now()
+    this.#expire(now)
+    for (const [name, bucket] of this.#counted) {
+      const { spent, held, usedAt } = bucket
+      if (!bucket.isUnused(now)) yield { ...partsOf(name), spent, held, usedAt }
+    }
   }
 
   /** Returns the open holds. */
@@ -184,7 +189,10 @@ export class LocalLimits implements Limits {
   #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number, caller: PoolCaller | null): Bucket {
     const name = nameOf(item)
     const known = this.#counted.get(name)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      if (known.isUnused(now)) known.spent = 0
+      return known
+    }
     const bucket = new Bucket(windowEnd(item.window, this.#zone), now, caller ?? RESTORED)
     // Each new bucket checks two old ones, so that ended windows are removed without a timer.
     this.#forget(this.#clock.now(), 2)
@@ -249,7 +257,12 @@ class Bucket {
     // A bucket created in this step is about to be used.
     if (this.held > 0 || now <= this.usedAt) return false
     if (this.endsAt !== null) return now >= this.endsAt
-    return this.spent === 0 || now - this.usedAt >= LIFE_AGE_MS
+    return this.spent === 0 || this.isUnused(now)
+  }
+
+  /** Whether a counter without a window end is as old as one that is forgotten: it counts no more, though it is still stored. */
+  isUnused(now: number): boolean {
+    return this.endsAt === null && this.held === 0 && now - this.usedAt >= LIFE_AGE_MS
   }
 }
 

@@ -53,6 +53,6 @@ function named(by: CountedBy, name: string | null): Subject {
   if (name === null || name === '') return { key: '', names: [''], words: `calls without a ${by}` }
   const key = name.length > MAX_KEY_LENGTH ? `sha256:${hash('sha256', name)}` : name
   const words = `${by} ${name}`
-  const shown = words.length > MAX_WORDS_LENGTH ? `${words.slice(0, MAX_WORDS_LENGTH)}…`.toWellFormed() : words
-  return { key, names: namesOfKey(by, name), words: shown }
+  const text = words.length > MAX_WORDS_LENGTH ? `${words.slice(0, MAX_WORDS_LENGTH)}…`.toWellFormed() : words
+  return { key, names: namesOfKey(by, name), words: text }
 }

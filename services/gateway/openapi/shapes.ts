@@ -68,6 +68,8 @@ const budget = Type.Object({
   scope: text(),
   window: Type.Enum(['session', 'day', 'month'], { type: 'string' }),
   period: text(),
+  subject: orNull(text()),
+  usedAt: orNull(time()),
   cap: amount,
   spent: amount,
   held: amount,

@@ -72,8 +72,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
     stage: createReserveStage({
       limits: counters.limits,
       budgetsOf: budgets.of,
-      calendar,
-      templates: options.templates,
+      ...{ calendar, templates: options.templates },
       demandOf,
       clock,
       denied: (scope) => metrics.denied(scope),

@@ -64,11 +64,12 @@ async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<
 async function sessionsOf(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView[]> {
   const views: BudgetView[] = []
   const begin = `${budget.prefix}/`
-  for (const { key, window, spent, held } of await options.counters.counted(begin)) {
+  for (const { key, window, spent, held, usedAt } of await options.counters.counted(begin)) {
     if (window !== 'life' || spent + held === 0) continue
     const session = key.slice(begin.length)
     if (!SESSION.test(session)) continue
-    views.push(viewOf(budget, { id: `${budget.id}:${session}`, period: session, resetsAt: null, spent, held }, options))
+    const standing = { id: `${budget.id}:${session}`, period: session, resetsAt: null, spent, held, usedAt }
+    views.push(viewOf(budget, standing, options))
   }
   return views
 }
@@ -81,10 +82,10 @@ async function subjectsNow(template: Template, options: BudgetRoutesOptions): Pr
   const resetsAt = end === null ? null : rfc3339(end)
   const views: BudgetView[] = []
   const begin = `${budget.prefix}/`
-  for (const { key, window, spent, held } of await options.counters.counted(begin)) {
+  for (const { key, window, spent, held, usedAt } of await options.counters.counted(begin)) {
     if (window !== period || spent + held === 0) continue
     const subject = key.slice(begin.length)
-    const standing = { id: `${budget.id}:${subject}`, period, subject, resetsAt, spent, held }
+    const standing = { id: `${budget.id}:${subject}`, period, subject, resetsAt, spent, held, usedAt }
     views.push(viewOf(template.budgetOf(subject), standing, options))
   }
   return views
@@ -97,6 +98,8 @@ interface Standing {
   readonly id: string
   readonly period: string
   readonly subject?: string
+  /** Milliseconds since the epoch. */
+  readonly usedAt?: number
   readonly resetsAt: string | null
   readonly spent: number
   readonly held: number
@@ -104,7 +107,7 @@ interface Standing {
 
 function viewOf(
   budget: Budget,
-  { id, period, subject, resetsAt, spent, held }: Standing,
+  { id, period, subject, resetsAt, spent, held, usedAt }: Standing,
   options: BudgetRoutesOptions,
 ): BudgetView {
   const currency = options.currency()
@@ -118,6 +121,7 @@ function viewOf(
     window: budget.window,
     period,
     subject: subject ?? null,
+    usedAt: usedAt === undefined ? null : rfc3339(usedAt),
     cap: amount(budget.amount),
     spent: amount(spent),
     held: amount(held),

@@ -16,6 +16,8 @@ export interface BudgetView {
   readonly period: string
   /** The user, group, agent, session or model that a template counts; null: the budget is no template's. Empty: calls without one. */
   readonly subject: string | null
+  /** Last use of a session or a subject, RFC 3339; null: the budget is shared. */
+  readonly usedAt: string | null
   readonly cap: BudgetAmount
   readonly spent: BudgetAmount
   /** Held by calls in progress. */

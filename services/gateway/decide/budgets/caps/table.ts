@@ -29,7 +29,7 @@ interface Entry {
   readonly matches: Matcher
 }
 
-/** What applies to a caller: that of models depends on the call. */
+/** Budgets of a caller; those of models depend on the call. */
 interface Found {
   readonly always: readonly Applied[]
   readonly byModel: readonly Template[]
