@@ -229,7 +229,7 @@ test('every schema stays structural: described types, closed objects, bounded te
 test('a BudgetPolicy needs a cap, and alerts at 50, 80 and 100 percent by default', () => {
   const budget = (spec: string) => problemsOf('BudgetPolicy', `  ${spec}`)
   assert.deepEqual(budget('currency: EUR'), [
-    'spec: Invalid value: "object": a cap is required: perSession, perDay, perMonth or tokensPerDay',
+    'spec: Invalid value: "object": a cap is required: perSession, perDay, perMonth, tokensPerDay or each',
   ])
   for (const cap of ['perSession: "0.50"', 'perDay: 5', 'perMonth: 1k', 'tokensPerDay: 1000']) {
     assert.deepEqual(budget(cap), [])
