@@ -5,6 +5,7 @@ import { readRawLine } from './format.ts'
 import { scanLines } from './lines.ts'
 import { readNote } from './proof/note.ts'
 import { followSegment, readSegment } from './segment/segment.ts'
+import { readFrameTable, writeFrameTable } from './sequence/frame-table.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -26,6 +27,12 @@ function segmentOf(lines: string): string {
     },
   ].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
   return `${header}.${seal}.AAAA\n${lines}`
+}
+
+/** Returns a table of frames that all have this size. */
+function table(frames: number, size: number): string {
+  const sizes = Array.from({ length: Math.floor(frames) }, () => ({ bytes: size, plainBytes: size }))
+  return writeFrameTable(sizes).toString('latin1')
 }
 
 const rows: readonly Row[] = [
@@ -62,6 +69,15 @@ const rows: readonly Row[] = [
     limit: 128 * KIB,
     families: { ...text, signatures: (n) => `a\n1\n${'A'.repeat(43)}=\n\n${'— a AAAA\n'.repeat(n / 9)}` },
     run: readNote,
+  },
+  {
+    parser: 'tables of compressed segments',
+    limit: MIB,
+    families: { ...text, frames: (n) => table(n / 8, 1), 'frames of any size': (n) => table(n / 8, 0xff) },
+    prepare: (input) => {
+      const bytes = Buffer.from(input, 'latin1')
+      return () => (bytes.length < 17 ? null : readFrameTable(bytes, 1024 * MIB))
+    },
   },
   {
     parser: 'segments',

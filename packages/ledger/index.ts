@@ -28,6 +28,7 @@ export {
 } from './proof/stored-checkpoint.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { LedgerReader, type ReadLine } from './reader.ts'
+export { compressInThread } from './retention/compress-in-thread.ts'
 export { LineReader, type LinesWanted, type RawLines } from './segment/read.ts'
 export {
   type Followed as FollowedSegment,
@@ -70,4 +71,5 @@ export { FileLedger, type LedgerMeter, LedgerUnavailableError } from './writer/l
 export { type OpenLedgerOptions, openLedger, type SealingOptions } from './writer/open.ts'
 export { LedgerDamagedError } from './writer/reading.ts'
 export { type Repaired, repairLedger } from './writer/repair.ts'
+export { ListKeeper } from './writer/sealing/list-keeper.ts'
 export { openServiceLedger } from './writer/service.ts'

@@ -519,6 +519,13 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+    name: 'plat_gateway_audit_compression_failures_total',
+    type: 'counter',
+    labels: {},
+    help: 'Failed attempts to compress a sealed segment of the ledger',
+  },
+  {
+    ...audit,
     name: 'plat_gateway_audit_verified_segments',
     type: 'gauge',
     labels: {},

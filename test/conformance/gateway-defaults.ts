@@ -93,6 +93,7 @@ export const gatewayDefaults: Defaults = {
   auditCheckpointEvery: 1000,
   auditSegmentBytes: 268_435_456,
   auditSegmentSeconds: 0,
+  auditSegmentCompression: 'none',
   auditVerifyBytesPerSecond: 33_554_432,
   'transparencyLog.api': 'v1',
   'transparencyLog.intervalSeconds': 0,

@@ -26,6 +26,7 @@ export const PARSERS = {
   'ledger lines': 'packages/ledger/format.ts',
   'ledger files': 'packages/ledger/lines.ts',
   'evidence objects': 'packages/ledger/evidence/verify.ts',
+  'tables of compressed segments': 'packages/ledger/sequence/frame-table.ts',
   notes: 'packages/ledger/proof/note.ts',
   segments: 'packages/ledger/segment/segment.ts',
   'journal lines': 'packages/state/journal-line.ts',

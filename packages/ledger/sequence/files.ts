@@ -72,6 +72,12 @@ export async function replaceText(path: string, text: string): Promise<void> {
   await rename(temporary, path)
 }
 
+/** A new name survives a power failure only after its folder was synced. */
+export async function syncFolder(folder: string): Promise<void> {
+  await using handle = await open(folder, 'r')
+  await handle.sync()
+}
+
 async function orNull<T>(value: Promise<T>): Promise<T | null> {
   try {
     return await value

@@ -1,8 +1,12 @@
 import { basename, dirname, join } from 'node:path'
 import { isObject, LruCache } from '@plat/core'
 import { lineAt, seqOf, startOfLast } from '../find.ts'
+import { openSource } from './compressed-file.ts'
 import type { SourceFile, SourceFiles } from './files.ts'
+import { SegmentListError } from './segment-list-error.ts'
 import { readSegmentLine } from './segment-record.ts'
+
+export { SegmentListError }
 
 /** A sealed segment of a ledger: a file that is no longer written. */
 export interface LedgerSegment {
@@ -10,7 +14,7 @@ export interface LedgerSegment {
   readonly first: number
   /** `seq` of its last line, which is its `segment` record. */
   readonly last: number
-  /** Size of its lines, which is that of the file unless it is compressed. */
+  /** Size of its lines, which is that of the file unless it is compressed (`….jsonl.zst`). */
   readonly bytes: number
   /** Times of its first and last record. */
   readonly from: string
@@ -21,12 +25,11 @@ export interface LedgerSegment {
   readonly checkpoint: string | null
   /** Name of the file beside the ledger; null when it left. */
   readonly file: string | null
-  /** Where it was archived before it left; null when it is here, or was deleted without an archive. */
+  /** Where a copy is archived; null when there is none. */
   readonly archive: string | null
+  /** Time at which it left (RFC 3339); null when it never did. With a file as well, it was copied back. */
+  readonly left: string | null
 }
-
-/** The sealed segments of a ledger, or their list, could not be read. */
-export class SegmentListError extends Error {}
 
 /** File with the list of sealed segments, rebuilt from the segments when it is missing. */
 export function segmentsPath(ledgerPath: string): string {
@@ -34,9 +37,9 @@ export function segmentsPath(ledgerPath: string): string {
 }
 
 const SEQ_DIGITS = 20
-const SUFFIX = /^(\d{20})\.jsonl$/
+const SUFFIX = /^(\d{20})\.jsonl(\.zst)?$/
 
-/** Returns the path of the sealed segment that begins with record `first`. */
+/** Returns the path of the sealed segment that begins with record `first`, as long as it is not compressed. */
 export function segmentPath(ledgerPath: string, first: number): string {
   return `${ledgerPath}.${String(first).padStart(SEQ_DIGITS, '0')}.jsonl`
 }
@@ -51,13 +54,59 @@ export async function loadSegments(ledgerPath: string, files: SourceFiles): Prom
     files.names(dirname(ledgerPath)),
   ])
   const byFirst = new Map(listed.map((segment) => [segment.first, segment]))
-  const prefix = `${basename(ledgerPath)}.`
-  for (const name of names) {
-    const digits = name.startsWith(prefix) ? SUFFIX.exec(name.slice(prefix.length))?.[1] : undefined
-    if (digits === undefined || byFirst.get(Number(digits))?.file === name) continue
-    byFirst.set(Number(digits), await describeSegment(join(dirname(ledgerPath), name), Number(digits), files))
+  const here = filesOfSegments(basename(ledgerPath), names)
+  for (const [first, found] of here) {
+    const entry = byFirst.get(first)
+    if (entry?.file !== undefined && entry.file !== null && found.includes(entry.file)) continue
+    const segment = await findSegment({ folder: dirname(ledgerPath), first, found, files }, entry)
+    if (segment !== null) byFirst.set(first, segment)
   }
-  return [...byFirst.values()].sort((a, b) => a.first - b.first)
+  const segments = [...byFirst.values()].map((segment) =>
+    // It was copied back, and removed again.
+    segment.left !== null && segment.file !== null && !here.has(segment.first) ? { ...segment, file: null } : segment,
+  )
+  return segments.sort((a, b) => a.first - b.first)
+}
+
+/** Returns the names of the files of each segment, by `first`; the plain one before the compressed one. */
+function filesOfSegments(ledgerName: string, names: readonly string[]): ReadonlyMap<number, readonly string[]> {
+  const prefix = `${ledgerName}.`
+  const found = new Map<number, readonly string[]>()
+  for (const name of names.toSorted()) {
+    const digits = name.startsWith(prefix) ? SUFFIX.exec(name.slice(prefix.length))?.[1] : undefined
+    if (digits !== undefined) found.set(Number(digits), [...(found.get(Number(digits)) ?? []), name])
+  }
+  return found
+}
+
+interface FoundFiles {
+  readonly folder: string
+  readonly first: number
+  /** Names of files with its lines, at least one. */
+  readonly found: readonly string[]
+  readonly files: SourceFiles
+}
+
+/**
+ * Returns the segment of files of which the list has no name, or null when they are not it: a segment that left may be copied back just now, so its
+ * file counts once it ends with the record that is listed.
+ */
+async function findSegment(
+  { folder, first, found, files }: FoundFiles,
+  entry: LedgerSegment | undefined,
+): Promise<LedgerSegment | null> {
+  // It was compressed or decompressed since the list was written.
+  if (entry !== undefined && entry.left === null) return { ...entry, file: found[0] ?? null }
+  for (const name of found) {
+    try {
+      const segment = await describeSegment(join(folder, name), first, files)
+      if (entry === undefined) return segment
+      if (segment.record === entry.record && segment.bytes === entry.bytes) return { ...entry, file: name }
+    } catch (error) {
+      if (entry === undefined && name === found.at(-1)) throw error
+    }
+  }
+  return null
 }
 
 /** Lists that were read, by path. */
@@ -84,7 +133,7 @@ export function writeList(segments: readonly LedgerSegment[]): string {
 
 /** Reads first and last line of a sealed segment. Throws SegmentListError when it does not end with its `segment` record. */
 async function describeSegment(path: string, first: number, files: SourceFiles): Promise<LedgerSegment> {
-  const file = await files.open(path)
+  const file = await openSource(path, files)
   if (file === null) throw new SegmentListError(`${path} was removed while the segments of the ledger were listed`)
   try {
     const bytes = await file.size()
@@ -98,7 +147,7 @@ async function describeSegment(path: string, first: number, files: SourceFiles):
     }
     return {
       ...{ first, last: record.place.seq, bytes, from: timeOf(begin), to: timeOf(line), record: line.toString() },
-      ...{ checkpoint: null, file: basename(path), archive: null },
+      ...{ checkpoint: null, file: basename(path), archive: null, left: null },
     }
   } finally {
     await file.close()
@@ -122,14 +171,15 @@ function readList(text: string, path: string): readonly LedgerSegment[] {
 
 function readEntry(value: unknown): LedgerSegment | null {
   if (!isObject(value)) return null
-  const { first, last, bytes, from, to, record, checkpoint, file, archive } = value
+  const { first, last, bytes, from, to, record, checkpoint, file, archive, left = null } = value
   if (typeof from !== 'string' || typeof to !== 'string') return null
-  if (typeof record !== 'string' || !isTextOrNull(checkpoint) || !isTextOrNull(archive)) return null
+  if (typeof record !== 'string' || !isTextOrNull(checkpoint)) return null
+  if (!isTextOrNull(archive) || !isTextOrNull(left)) return null
   // A list can name files beside the ledger only.
   if (!isTextOrNull(file) || (file !== null && file !== basename(file))) return null
   // The record is verified where it is used.
   if (!isSeq(first) || !isSeq(last) || last <= first || !isSeq(bytes)) return null
-  return { first, last, bytes, from, to, record, checkpoint, file, archive }
+  return { first, last, bytes, from, to, record, checkpoint, file, archive, left }
 }
 
 function isSeq(value: unknown): value is number {

@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import { firstLine, lineAt, type Span, seqOf } from '../find.ts'
 import type { ReadAt } from '../lines.ts'
 import { isReached, type LedgerMoment } from '../moment.ts'
+import { openSource } from './compressed-file.ts'
 import { asyncFiles, type SourceFile, type SourceFiles } from './files.ts'
 import { type LedgerSegment, loadSegments, SegmentListError } from './segment-list.ts'
 
@@ -45,7 +46,7 @@ export class LedgerSequence implements ReadAt {
   #parts: readonly LedgerPart[] = []
   #active: { readonly file: SourceFile; readonly identity: string } | null = null
   /** The sealed segment read last. */
-  #sealed: { readonly path: string; readonly file: Promise<SourceFile> } | null = null
+  #sealed: { readonly path: string; readonly file: Promise<SourceFile | null> } | null = null
 
   private constructor(ledgerPath: string, files: SourceFiles) {
     this.#ledgerPath = ledgerPath
@@ -82,7 +83,10 @@ export class LedgerSequence implements ReadAt {
   async read(target: Uint8Array, position: number): Promise<number> {
     let count = 0
     while (count < target.length) {
-      const got = await this.#readPart(target.subarray(count), position + count, count > 0)
+      const got = await this.#readPart(target.subarray(count), position + count).catch((error: unknown) => {
+        if (error instanceof ArchivedError && count > 0) return 0
+        throw error
+      })
       if (got === 0) break
       count += got
     }
@@ -132,7 +136,7 @@ export class LedgerSequence implements ReadAt {
     const [active, sealed] = [this.#active, this.#sealed]
     this.#active = null
     this.#sealed = null
-    await Promise.all([active?.file.close(), sealed?.file.then((file) => file.close())])
+    await Promise.all([active?.file.close(), sealed?.file.then((file) => file?.close())])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -148,45 +152,55 @@ export class LedgerSequence implements ReadAt {
   }
 
   /** Reads from the one file that has `position`. */
-  async #readPart(target: Uint8Array, position: number, isMore: boolean): Promise<number> {
+  async #readPart(target: Uint8Array, position: number): Promise<number> {
     if (position >= this.#activeOffset) {
       const count = (await this.#active?.file.read(target, position - this.#activeOffset)) ?? 0
       if (count > 0 || !(await this.#isSealed())) return count
       // The active file was sealed: the lines go on in a new one.
       await this.#load()
-      return position < this.#activeOffset ? await this.#readPart(target, position, isMore) : count
+      return position < this.#activeOffset ? await this.#readPart(target, position) : count
     }
     const part = partAt(this.#parts, position)
     if (part?.segment == null) return 0
-    if (part.segment.file === null) {
-      if (isMore) return 0
-      throw new ArchivedError(this.#ledgerPath, part.segment)
-    }
+    if (part.segment.file === null) throw new ArchivedError(this.#ledgerPath, part.segment)
     const within = position - part.offset
-    const file = await this.#open(part)
+    const file = await this.#openSealed(part)
     const count = await file.read(target.subarray(0, part.segment.bytes - within), within)
     if (count === 0)
       throw new SegmentListError(`${part.path} is shorter than the ${part.segment.bytes} bytes that it was sealed with`)
     return count
   }
 
-  async #open({ path }: LedgerPart): Promise<SourceFile> {
+  /** Opens the file of a sealed part. It may have another name since the segments were listed: it was compressed, or left. */
+  async #openSealed(part: LedgerPart): Promise<SourceFile> {
+    const file = await this.#open(part.path)
+    if (file !== null) return file
+    await this.#load()
+    const now = this.#parts.find(({ first }) => first === part.first)
+    if (now?.segment?.file === null) throw new ArchivedError(this.#ledgerPath, now.segment)
+    const moved = now === undefined ? null : await this.#open(now.path)
+    if (moved === null) {
+      throw new SegmentListError(`${part.path} is missing: restore this segment of the ledger from a copy`)
+    }
+    return moved
+  }
+
+  /** Returns null when the file does not exist. */
+  async #open(path: string): Promise<SourceFile | null> {
     if (this.#sealed?.path === path) return await this.#sealed.file
     const before = this.#sealed
-    const opened = this.#files.open(path).then((file) => {
-      if (file === null)
-        throw new SegmentListError(`${path} is missing: restore this segment of the ledger from a copy`)
-      return file
-    })
+    const opened = openSource(path, this.#files)
     this.#sealed = { path, file: opened }
     try {
-      return await opened
+      const file = await opened
+      if (file === null && this.#sealed?.file === opened) this.#sealed = null
+      return file
     } catch (error) {
       if (this.#sealed?.file === opened) this.#sealed = null
       throw error
     } finally {
       // Also after a failure: an open file that nothing refers to ends the process when it is collected.
-      await before?.file.then((one) => one.close())
+      await before?.file.then((one) => one?.close())
     }
   }
 

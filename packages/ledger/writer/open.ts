@@ -5,7 +5,6 @@ import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/stat
 import { followChain } from '../chain.ts'
 import { type Head, type RawLine, REC_START } from '../format.ts'
 import { sourceFilesOver } from '../sequence/files.ts'
-import type { LedgerSegment } from '../sequence/segment-list.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import type { Rec } from '../types.ts'
 import { genesisOf } from './genesis.ts'
@@ -54,9 +53,9 @@ export interface OpenLedgerOptions {
 }
 
 export interface SealingOptions extends SealingLimits {
-  /** Called when a segment was sealed and is listed. */
-  readonly onSealed?: (segments: readonly LedgerSegment[]) => void
-  /** Called when sealing or listing failed; another attempt follows. */
+  /** Lists the sealed segments; default: one without listeners. */
+  readonly list?: ListKeeper
+  /** Called when sealing failed; another attempt follows. */
   readonly onFault?: (reason: string) => void
 }
 
@@ -136,8 +135,8 @@ interface LedgerParts {
 function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }: LedgerParts): FileLedger {
   const { path, tenant, replica, clock, sealing, onDurable, meter = noMeter } = options
   const intents = new OpenIntents(calls.intents())
-  const keeper = sealing === undefined ? null : new ListKeeper(path, options.files ?? null, sealing)
-  const onSealed = () => keeper?.update()
+  const list = sealing?.list ?? new ListKeeper(path, options.files ?? null, {})
+  const onSealed = () => list.update()
   const ledger = new FileLedger({
     ...{ path, tenant, replica, clock, meter, intents, onSealed, ...parts },
     ...(onDurable !== undefined && { onDurable }),

@@ -3,6 +3,7 @@ import { createAuditCollector } from '../evidence/audit-collector/index.ts'
 import { startAuditSinks } from '../evidence/audit-sinks/index.ts'
 import { createEvidence } from '../evidence/objects/index.ts'
 import { createOffline } from '../evidence/offline/index.ts'
+import { createRetention } from '../evidence/retention/index.ts'
 import { createTransparency } from '../evidence/transparency/index.ts'
 import { createConfigBundle } from '../operate/config-bundle/index.ts'
 import { createLicenseRoutes } from '../operate/license/routes.ts'
@@ -27,7 +28,8 @@ export async function startEvidence(shared: Shared, { ledgers }: Callers) {
   const { signer } = audit
   const offline = keep(await createOffline({ ...shared, ledgers, signer }))
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer }))
-  const { checkpoints } = audit
+  const { checkpoints, segments } = audit
+  keep(createRetention({ ...shared, ...segments }))
   const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints }))
   const evidence = createEvidence({ ...shared, checkpoints, ledgers })
   const problemsOf = problemsOfBundle(config)

@@ -1,20 +1,27 @@
+import { dirname } from 'node:path'
 import { reasonOf } from '@plat/core'
 import type { Files } from '@plat/state'
-import { asyncFiles, replaceText, sourceFilesOver } from '../../sequence/files.ts'
+import { asyncFiles, replaceText, sourceFilesOver, syncFolder } from '../../sequence/files.ts'
 import { type LedgerSegment, loadSegments, segmentsPath, writeList } from '../../sequence/segment-list.ts'
 
 export interface ListKeeperOptions {
-  readonly onSealed?: (segments: readonly LedgerSegment[]) => void
+  /** Called with the segments whenever the list was written. */
+  readonly onListed?: (segments: readonly LedgerSegment[]) => void
+  /** Called when it could not be written after a segment was sealed or compressed. */
   readonly onFault?: (reason: string) => void
 }
 
-/** Writes the list of sealed segments after each one. No commit waits for it: it can be rebuilt from the files. */
+/**
+ * The only writer of the list of sealed segments. No commit waits for it, since it can be rebuilt from the files; except for segments that left, which
+ * it keeps also when the list was removed meanwhile.
+ */
 export class ListKeeper {
   readonly #path: string
   readonly #files: Files | null
   readonly #options: ListKeeperOptions
-  #updating: Promise<void> | null = null
+  #running: Promise<unknown> = Promise.resolve()
   #isDue = false
+  #left: readonly LedgerSegment[] = []
 
   /** `files`: null for the system's. */
   constructor(path: string, files: Files | null, options: ListKeeperOptions) {
@@ -23,29 +30,48 @@ export class ListKeeper {
     this.#options = options
   }
 
-  /** Called when a segment was sealed. */
+  /** Called when a segment was sealed, or its file has another name. */
   update(): void {
+    if (this.#isDue) return
     this.#isDue = true
-    this.#updating ??= this.#run().finally(() => {
-      this.#updating = null
+    this.change((segments) => {
+      this.#isDue = false
+      return segments
+    }).catch((error: unknown) => {
+      this.#isDue = false
+      this.#options.onFault?.(reasonOf(error))
     })
   }
 
-  async #run(): Promise<void> {
-    while (this.#isDue) {
-      this.#isDue = false
-      try {
-        const segments = await loadSegments(
-          this.#path,
-          this.#files === null ? asyncFiles : sourceFilesOver(this.#files),
-        )
-        const text = writeList(segments)
-        if (this.#files === null) await replaceText(segmentsPath(this.#path), text)
-        else this.#files.replace(segmentsPath(this.#path), Buffer.from(text))
-        this.#options.onSealed?.(segments)
-      } catch (error) {
-        this.#options.onFault?.(reasonOf(error))
-      }
+  /** Replaces the segments by what `changed` returns for the current ones. Resolves when the list is durable. */
+  async change(changed: (segments: readonly LedgerSegment[]) => readonly LedgerSegment[]): Promise<void> {
+    const run = this.#running.then(async () => {
+      const segments = changed(this.#withLeft(await loadSegments(this.#path, this.#source())))
+      await this.#write(writeList(segments))
+      this.#left = segments.filter(({ left }) => left !== null)
+      this.#options.onListed?.(segments)
+    })
+    this.#running = run.catch(() => {})
+    await run
+  }
+
+  #source() {
+    return this.#files === null ? asyncFiles : sourceFilesOver(this.#files)
+  }
+
+  #withLeft(segments: readonly LedgerSegment[]): readonly LedgerSegment[] {
+    const known = new Set(segments.map(({ first }) => first))
+    const missing = this.#left.filter(({ first }) => !known.has(first))
+    return missing.length === 0 ? segments : [...segments, ...missing].sort((a, b) => a.first - b.first)
+  }
+
+  async #write(text: string): Promise<void> {
+    const path = segmentsPath(this.#path)
+    if (this.#files !== null) {
+      this.#files.replace(path, Buffer.from(text))
+    } else {
+      await replaceText(path, text)
+      await syncFolder(dirname(path))
     }
   }
 }

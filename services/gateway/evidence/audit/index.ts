@@ -27,6 +27,7 @@ import { Checkpoints } from './checkpoints.ts'
 import { type Keyring, type KeyringOptions, openKeyring, publishedKey } from './keyring.ts'
 import { RecentKeeper, RecentRecords, readRecent } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
+import { createSegments, type Segments } from './segments.ts'
 
 export interface AuditOptions {
   readonly config: KeyringOptions['config'] & {
@@ -67,6 +68,8 @@ export interface Audit {
   recent(): readonly Rec[]
   /** Registers a listener for each time that the ledger cannot be written. */
   onUnavailable(notify: (reason: string) => void): void
+  /** The sealed segments of the ledger. */
+  readonly segments: Segments
   /** `/v1/audit` of the admin API. */
   readonly routes: AdminRoutes
   /** Signs and commits waiting records, and releases the lock. */
@@ -103,7 +106,8 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       for (const notify of followers) notify(reason)
     },
   })
-  const { ledger, recent, keeper } = await openRecorded(options, keyring, meter)
+  const segments = createSegments(options)
+  const { ledger, recent, keeper } = await openRecorded(options, { keyring, meter, segments })
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
@@ -130,6 +134,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       lastAnchor: () => recent.anchor,
     },
     recent: () => recent.all(),
+    segments,
     onUnavailable: (notify) => void followers.push(notify),
     routes: createAuditRoutes({ path, head: () => ledger.head(), damaged: verification?.damaged ?? [], keyring, log }),
     async close() {
@@ -143,14 +148,17 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
 }
 
 /** Opens the ledger, reading it from the last record on that both `onRecord` and the saved recent records cover. */
-async function openRecorded(options: AuditOptions, keyring: Keyring, meter: LedgerMeter) {
+async function openRecorded(
+  options: AuditOptions,
+  { keyring, meter, segments }: { readonly keyring: Keyring; readonly meter: LedgerMeter; readonly segments: Segments },
+) {
   const { config, clock, ids, log, files, headStore, since, onRecord } = options
   const path = config.auditPath
   const saved = files === undefined ? await readRecent(path) : null
   const recent = new RecentRecords(clock, since === null ? null : saved)
   let keeper: RecentKeeper | null = null
   const ledger = await openLedger({
-    ...{ path, tenant: '', replica: hostname(), clock, ids, meter, sealing: sealingOf(options) },
+    ...{ path, tenant: '', replica: hostname(), clock, ids, meter, sealing: sealingOf(options, segments) },
     ...(since !== null && saved !== null && { since: since.seq < saved.ledger.seq ? since : saved.ledger }),
     onRecord(record, place) {
       recent.see(record, place)
@@ -176,18 +184,11 @@ async function readAgain({ config, clock, log }: AuditOptions): Promise<RecentRe
   return recent
 }
 
-function sealingOf({ config, metrics, log }: AuditOptions): SealingOptions {
+function sealingOf({ config, metrics, log }: AuditOptions, { list }: Segments): SealingOptions {
   const path = config.auditPath
-  const segments = metrics.gauge('plat_gateway_audit_segments').labels({})
   const failures = metrics.counter('plat_gateway_audit_sealing_failures_total').labels({})
   return {
-    bytes: config.auditSegmentBytes,
-    seconds: config.auditSegmentSeconds,
-    onSealed(all) {
-      segments.set(all.length)
-      const last = all.at(-1)
-      log.info({ path, file: last?.file, upTo: last?.last }, 'a segment of the audit ledger is sealed')
-    },
+    ...{ list, bytes: config.auditSegmentBytes, seconds: config.auditSegmentSeconds },
     onFault(reason) {
       failures.inc()
       log.error({ path, reason }, 'a segment of the audit ledger could not be sealed; it will be tried again')

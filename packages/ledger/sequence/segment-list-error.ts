@@ -1,0 +1,2 @@
+/** The sealed segments of a ledger, or their list, could not be read. */
+export class SegmentListError extends Error {}

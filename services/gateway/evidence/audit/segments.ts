@@ -1,0 +1,42 @@
+import { type LedgerSegment, ListKeeper } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Files } from '@plat/state'
+import type { GatewayMetrics } from '../../metrics.ts'
+
+export interface SegmentsOptions {
+  readonly config: { readonly auditPath: string }
+  readonly log: Log
+  readonly metrics: GatewayMetrics
+  readonly files?: Files
+}
+
+/** The sealed segments of the ledger. */
+export interface Segments {
+  readonly list: ListKeeper
+  /** Registers a listener for the segments each time that they were listed. */
+  onListed(notify: (segments: readonly LedgerSegment[]) => void): void
+}
+
+/** Counts and logs sealed segments, and passes them on. */
+export function createSegments({ config, log, metrics, files }: SegmentsOptions): Segments {
+  const path = config.auditPath
+  const count = metrics.gauge('plat_gateway_audit_segments').labels({})
+  const failures = metrics.counter('plat_gateway_audit_sealing_failures_total').labels({})
+  const listeners: ((segments: readonly LedgerSegment[]) => void)[] = []
+  let sealed = -1
+  const list = new ListKeeper(path, files ?? null, {
+    onListed(segments) {
+      const last = segments.at(-1)
+      if (last !== undefined && last.last > sealed)
+        log.info({ path, upTo: last.last }, 'a segment of the audit ledger is sealed')
+      sealed = last?.last ?? sealed
+      count.set(segments.length)
+      for (const notify of listeners) notify(segments)
+    },
+    onFault(reason) {
+      failures.inc()
+      log.error({ path, reason }, 'the sealed segments of the audit ledger could not be listed')
+    },
+  })
+  return { list, onListed: (notify) => void listeners.push(notify) }
+}
