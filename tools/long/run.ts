@@ -56,6 +56,12 @@ const STEPS: readonly Step[] = [
     suite: 'crash',
   },
   { name: 'bench', runner: 'bench/run.ts', args: () => ['-save', `bench/results/${today()}.json`], suite: 'bench' },
+  {
+    name: 'segments',
+    runner: 'bench/run.ts',
+    args: () => ['-only', 'segments'],
+    env: { PLAT_BENCH_RECORDS: '10000000' },
+  },
   { name: 'soak', runner: 'bench/soak.ts', args: () => [] },
 ]
 

@@ -7,6 +7,7 @@ import { systemClock, systemIds } from '@plat/core'
 import { ephemeralSigner } from '@plat/keys'
 import { hmacKeyOf, LedgerSequence, openLedger, segmentPath } from '@plat/ledger'
 import { appendAnchor, appendCheckpoint, fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { writeSegments } from '@plat/testkit/segments'
 import { until } from '@plat/testkit/until'
 import { auditProof, auditVerifyProof } from './proof.ts'
 import { auditRepair } from './repair.ts'
@@ -72,6 +73,23 @@ test('verify advises to restore a sealed segment that is damaged, and names one 
   rmSync(segment)
   assert.equal(await auditVerify({ path, output: 'table' }, output), 2)
   assert.match(complained[0] ?? '', /0{20}\.jsonl is missing: restore this segment of the ledger from a copy/)
+})
+
+test('verify says where segments that left are archived, and that the rest is valid', async () => {
+  const signer = ephemeralSigner()
+  const segmented = await writeSegments(join(folder, 'segmented.jsonl'), { segments: 3, records: 6, signer })
+  const key = join(folder, 'key.jwk')
+  writeFileSync(key, JSON.stringify(signer.publicJwk))
+  segmented.leave(0, { archive: 's3://audit/one' })
+  segmented.leave(1, { archive: null, checkpoint: segmented.files[2]?.lines[0] ?? '' })
+  assert.equal(await auditVerify({ path: segmented.path, output: 'table' }, output), 0)
+  assert.match(printed.join('\n'), /^records 0 to 6 are archived at s3:\/\/audit\/one; /m)
+  assert.match(printed.join('\n'), /^records 7 to 13 were deleted; /m)
+  printed = []
+  await auditVerify({ path: segmented.path, key, output: 'json' }, output)
+  const found = JSON.parse(printed.join('\n'))
+  assert.deepEqual(found.archived[1], { first: 7, last: 13, archive: null })
+  assert.equal(found.unproven, 1)
 })
 
 test('verify shows the anchors of a transparency log, and whether its key says so', async () => {

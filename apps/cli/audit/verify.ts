@@ -1,7 +1,7 @@
 import { readSecret } from '@plat/config'
-import { EXIT_CODES, type Finding, hmacKeyOf, VerifyUsageError, verifyLedger } from '@plat/ledger'
+import { type ArchivedRecords, EXIT_CODES, type Finding, hmacKeyOf, VerifyUsageError, verifyLedger } from '@plat/ledger'
 import type { LedgerSource } from '../shared/ledger-source.ts'
-import { type Format, type Output, printObject } from '../shared/output.ts'
+import { type Format, type Output, plain, printData, printObject } from '../shared/output.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
 import { withFetchedLedger } from './fetched.ts'
 
@@ -68,7 +68,7 @@ async function verifyFile(
   { screen, env }: Required<VerifyAround>,
 ): Promise<number> {
   const { path, key, checkpoint, logKey, strict = false } = options
-  const bar = progressBar(screen, LONG_LEDGER_BYTES)
+  const bar = progressBar(screen, { least: LONG_LEDGER_BYTES, isBytes: true })
   try {
     const files = {
       ...(key !== undefined && { key }),
@@ -89,27 +89,24 @@ async function verifyFile(
   }
 }
 
-function print(found: Finding, path: string | readonly string[], format: Format, output: Output): void {
-  const { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, anchors, unproven, place } = found
+function print(found: Finding, path: string, format: Format, output: Output): void {
+  const { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, anchors, archived, place } = found
   if (format === 'table') {
     output.out(message)
     const signed =
       checkpoints.found > 0 ? `, ${checkpoints.found} checkpoints, ${checkpoints.signed} with a verified signature` : ''
     output.out(`ledger ${ledgerId ?? 'unknown'}: ${records} good records, ${bytes} bytes${signed}`)
+    for (const one of archived.slice(0, ARCHIVED_LINES)) output.out(archivedText(one))
+    if (archived.length > ARCHIVED_LINES) output.out(`${archived.length - ARCHIVED_LINES} more: -o json lists them`)
     if (anchors.last !== null) output.out(anchorsText(anchors))
-    const isSealed = place !== null && ![path].flat().includes(place.path)
-    const advice = isSealed ? SEALED_ADVICE : ADVICE[verdict]
+    const advice = place !== null && place.path !== path ? SEALED_ADVICE : ADVICE[verdict]
     if (advice !== '') output.out(advice)
     return
   }
   if (format === 'json') {
-    output.out(
-      JSON.stringify(
-        { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, anchors, unproven, place },
-        null,
-        2,
-      ),
-    )
+    const { unproven } = found
+    const about = { verdict, exitCode, message, ledgerId, records, bytes, head }
+    printData(output, 'json', { ...about, checkpoints, anchors, unproven, archived, place })
     return
   }
   const flat = {
@@ -127,6 +124,14 @@ function print(found: Finding, path: string | readonly string[], format: Format,
     format,
     place === null ? flat : { ...flat, line: place.line, offset: place.offset, what: place.what },
   )
+}
+
+/** Archived segments that the table lists. */
+const ARCHIVED_LINES = 10
+
+function archivedText({ first, last, archive }: ArchivedRecords): string {
+  const where = archive === null ? 'were deleted' : `are archived at ${plain(archive)}`
+  return `records ${first} to ${last} ${where}; the segment record after them and its signatures still cover them`
 }
 
 function anchorsText({ found, signed, last }: Finding['anchors']): string {

@@ -37,7 +37,7 @@ export async function policySimulate(
   const policies = await readPolicies(file)
   const now = clock.now()
   const from = sinceOf(since, now)
-  const bar = progressBar(screen, LONG_MS)
+  const bar = progressBar(screen, { least: LONG_MS })
   const items: SimulatedCall[] = []
   let counts: Counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
   const query = {

@@ -12,7 +12,7 @@ const claim: fc.Arbitrary<Claim> = fc.record(
     root: fc.option(hex),
     seq: fc.option(fc.nat()),
     signed: fc.boolean(),
-    isAnchor: fc.boolean(),
+    kind: fc.constantFrom('checkpoint', 'anchor', 'segment'),
     source: fc.option(fc.constant('the kept head')),
   },
   { noNullPrototype: true },
@@ -23,6 +23,7 @@ test('claims are returned as added, in order of the records that they bind', () 
     fc.property(fc.array(claim, { maxLength: 30 }), (claims) => {
       const table = new ClaimTable()
       for (const one of claims) table.add(one)
+      assert.deepEqual([...table.all()], claims)
       for (let size = 1; size <= 20; size++)
         assert.deepEqual(
           [...table.bySize(size)],
@@ -34,7 +35,14 @@ test('claims are returned as added, in order of the records that they bind', () 
 
 test('a ledger may have more than a million checkpoints', () => {
   const table = new ClaimTable()
-  const one = { ledgerId: 'one', head: null, root: 'ab'.repeat(32), signed: true, isAnchor: false, source: null }
+  const one = {
+    ledgerId: 'one',
+    head: null,
+    root: 'ab'.repeat(32),
+    signed: true,
+    kind: 'checkpoint' as const,
+    source: null,
+  }
   for (let seq = 1; seq <= 1_100_000; seq++) table.add({ ...one, size: seq, seq })
   assert.deepEqual([...table.bySize(1_100_000)], [{ ...one, size: 1_100_000, seq: 1_100_000 }])
 })

@@ -1,6 +1,9 @@
 import { HASH_BYTES } from '../proof/tree.ts'
 
-/** Claim of a checkpoint or an anchor about the first `size` records of a ledger, and its source. */
+/** Kinds of records that state the head or the root of a ledger. An anchor or a `segment` record alone proves nothing about it. */
+export type ClaimKind = 'checkpoint' | 'anchor' | 'segment'
+
+/** Claim of a record or of a checkpoint kept elsewhere about the first `size` records of a ledger, and its source. */
 export interface Claim {
   readonly ledgerId: string
   readonly size: number
@@ -10,8 +13,7 @@ export interface Claim {
   /** Record that contains the claim; null for a checkpoint kept elsewhere. */
   readonly seq: number | null
   readonly signed: boolean
-  /** An anchor, which alone proves nothing about the ledger. */
-  readonly isAnchor: boolean
+  readonly kind: ClaimKind
   /** Description of a source outside the ledger; null for a kept checkpoint, or a record of the ledger. */
   readonly source: string | null
 }
@@ -20,6 +22,8 @@ const SIGNED = 1
 const ANCHOR = 2
 const HAS_HEAD = 4
 const HAS_ROOT = 8
+const SEGMENT = 16
+const KIND_FLAGS = { checkpoint: 0, anchor: ANCHOR, segment: SEGMENT } as const
 /** `seq` of a checkpoint kept elsewhere. */
 const KEPT = -1
 const FIRST_ROWS = 1024
@@ -44,7 +48,11 @@ export class ClaimTable {
   #order: Uint32Array | null = null
   #next = 0
 
-  add({ ledgerId, size, head, root, seq, signed, isAnchor, source }: Claim): void {
+  get rows(): number {
+    return this.#rows
+  }
+
+  add({ ledgerId, size, head, root, seq, signed, kind, source }: Claim): void {
     if (this.#rows === this.#sizes.length) this.#grow()
     const row = this.#rows++
     this.#order = null
@@ -52,7 +60,7 @@ export class ClaimTable {
     this.#seqs[row] = seq ?? KEPT
     this.#ledgers[row] = this.#ledgerIndex(ledgerId)
     this.#flags[row] =
-      (signed ? SIGNED : 0) | (isAnchor ? ANCHOR : 0) | (head === null ? 0 : HAS_HEAD) | (root === null ? 0 : HAS_ROOT)
+      (signed ? SIGNED : 0) | KIND_FLAGS[kind] | (head === null ? 0 : HAS_HEAD) | (root === null ? 0 : HAS_ROOT)
     if (head !== null) this.#hashes.write(head, 2 * HASH_BYTES * row, 'hex')
     if (source !== null) this.#sources.set(row, source)
     if (root !== null) this.#hashes.write(root, 2 * HASH_BYTES * row + HASH_BYTES, 'hex')
@@ -64,6 +72,11 @@ export class ClaimTable {
     const row = this.#order[this.#next]
     // Nearly every record: no generator is created.
     return row === undefined || (this.#sizes[row] ?? 0) > size ? NO_CLAIMS : this.#upTo(size, this.#order)
+  }
+
+  /** Returns all claims, in the order of `add`. */
+  *all(): Generator<Claim> {
+    for (let row = 0; row < this.#rows; row++) yield this.#claim(row)
   }
 
   *#upTo(size: number, order: Uint32Array): Generator<Claim> {
@@ -86,7 +99,7 @@ export class ClaimTable {
       root: (flags & HAS_ROOT) !== 0 ? this.#hashes.toString('hex', at + HASH_BYTES, at + 2 * HASH_BYTES) : null,
       seq: seq === KEPT ? null : seq,
       signed: (flags & SIGNED) !== 0,
-      isAnchor: (flags & ANCHOR) !== 0,
+      kind: (flags & ANCHOR) !== 0 ? 'anchor' : (flags & SEGMENT) !== 0 ? 'segment' : 'checkpoint',
       source: this.#sources.get(row) ?? null,
     }
   }

@@ -1,0 +1,59 @@
+import { lineAt } from '../find.ts'
+import { type LedgerSegment, SegmentListError, segmentsPath } from '../sequence/segment-list.ts'
+import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
+import { LedgerSequence } from '../sequence/sequence.ts'
+import { ledgerIdOf, type PartStart } from './part.ts'
+import { NOTHING } from './runner.ts'
+
+/** One file of a ledger under verification, or a segment that left. */
+export interface PlannedPart {
+  readonly path: string
+  /** `seq` of its first line. */
+  readonly first: number
+  readonly bytes: number
+  /** The segment, when it left. */
+  readonly left: LedgerSegment | null
+  /** State before it, as the `segment` record before it states it. */
+  readonly start: PartStart
+}
+
+/** Returns the files of a ledger in order. Throws SegmentListError, or the system's error when there are none. */
+export async function planParts(ledgerPath: string, needsTree: boolean): Promise<readonly PlannedPart[]> {
+  await using sequence = await LedgerSequence.open(ledgerPath)
+  const size = await sequence.size()
+  const ledgerId = await firstLedgerId(sequence)
+  return sequence.parts.map(({ path, segment, first, offset }, index) => {
+    const before = sequence.parts[index - 1]?.segment ?? null
+    const start = before === null ? { ...NOTHING, tree: needsTree ? EMPTY_TREE : null } : startAfter(before, ledgerPath)
+    const left = segment?.file === null ? segment : null
+    return {
+      path: left === null ? path : segmentsPath(ledgerPath),
+      first,
+      bytes: left !== null ? 0 : (segment?.bytes ?? size - offset),
+      left,
+      start: { ...start, ledgerId, tree: needsTree ? start.tree : null },
+    }
+  })
+}
+
+const EMPTY_TREE = { size: 0, subtrees: [] }
+
+function startAfter({ first, last, record }: LedgerSegment, ledgerPath: string): PartStart {
+  const line = Buffer.from(record)
+  const read = readSegmentLine(line)
+  if (read === null || read.place.seq !== last) {
+    throw new SegmentListError(
+      `${segmentsPath(ledgerPath)} has no valid segment record of records ${first} to ${last}: restore it from a copy; ` +
+        'or move it away if all segments are there, and it is rebuilt from them',
+    )
+  }
+  return { head: read.place, previous: read.closed, tree: treeAfter(read, line), ledgerId: read.ledgerId }
+}
+
+/** Returns the id that the first record states, or when it left, the first `segment` record. */
+async function firstLedgerId(sequence: LedgerSequence): Promise<string | null> {
+  const [first] = sequence.segments
+  if (first?.file === null) return readSegmentLine(Buffer.from(first.record))?.ledgerId ?? null
+  const line = await lineAt(sequence, 0)
+  return line === null ? null : ledgerIdOf(line)
+}

@@ -1,0 +1,41 @@
+import { isUtf8 } from 'node:buffer'
+import { canonicalJson, isObject } from '@plat/core'
+
+/** Checks a line beyond its hash: UTF-8, canonical JSON without duplicate members, a kind, a time. Returns null when it is in order. */
+export function strictProblem(line: Buffer): string | null {
+  if (!isUtf8(line)) return 'the line is not UTF-8'
+  const text = line.toString()
+  const value = parsed(text)
+  if (!isObject(value) || !isObject(value.rec)) return 'the line is not JSON'
+  if (typeof value.rec.kind !== 'string' || typeof value.rec.at !== 'string') return 'the record lacks "kind" or "at"'
+  if (isInOrder(value) && JSON.stringify(value) === text && !text.includes(LONE_SURROGATE)) return null
+  try {
+    return canonicalJson(value) === text ? null : 'the line is not canonical JSON (RFC 8785)'
+  } catch {
+    return 'the line has no canonical form (RFC 8785)'
+  }
+}
+
+/** Output of `JSON.stringify` for a lone surrogate; also occurs in a string that quotes this text. */
+const LONE_SURROGATE = '\\ud'
+
+/** Returns whether the members of all objects are in canonical order. Then canonical JSON equals the output of `JSON.stringify`. */
+function isInOrder(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (Array.isArray(value)) return value.every(isInOrder)
+  let before = ''
+  for (const [name, member] of Object.entries(value)) {
+    if (name < before || !isInOrder(member)) return false
+    before = name
+  }
+  return true
+}
+
+/** Parses the line as JSON. Returns null when it is malformed. */
+export function parsed(line: Buffer | string): unknown {
+  try {
+    return JSON.parse(line.toString())
+  } catch {
+    return null
+  }
+}
