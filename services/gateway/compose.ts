@@ -62,7 +62,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const pins = await startPins(shared, features, mcp)
   const sandboxes = await startSandboxes(shared, features)
   const infra = startInfra(shared, features)
-  const runner = createPipeline(shared, { ...features, pins, sandboxes, infra })
+  const runner = createPipeline(shared, { ...features, pins, sandboxes, infra, mcp })
   const { config, metrics, audit, live } = shared
   const admin = await startAdmin(shared)
   const { authenticate } = admin

@@ -36,7 +36,7 @@ const BROKEN: readonly ((dice: Dice, text: string) => string | Buffer)[] = [
 /** Methods that a client may not send, or not in this form. */
 const FOREIGN_METHODS = [
   'tools/calls',
-  'tasks/list',
+  'things/list',
   '__proto__',
   'constructor',
   'toString',

@@ -121,6 +121,17 @@ export const poolTable = {
     age: '30 days after the last use',
     refused: '`rate_limited`; of a full pool `state_unavailable`',
   },
+  mcp_tasks: {
+    services: ['gateway'],
+    counts: 'tasks of MCP servers',
+    total: 200_000,
+    shares: [
+      { of: 'agent', max: 10_000 },
+      { of: 'session', max: 1_000 },
+    ],
+    age: 'a day after the last use; an hour when the task has ended',
+    refused: '`rate_limited`; of a full pool `state_unavailable`; the task is cancelled at its server',
+  },
   memory_bytes: {
     services: ['gateway'],
     counts: 'items that agents keep',

@@ -16,6 +16,7 @@ import { addAsks } from './asks.ts'
 import { addCompletion, addPrompts, addResources } from './content.ts'
 import { states } from './rounds.ts'
 import { Sessions } from './sessions.ts'
+import { TaskFixture } from './tasks/task-fixture.ts'
 import { addTools } from './tools.ts'
 
 /** A running MCP server. */
@@ -33,6 +34,7 @@ export async function startFixture(only: McpRequestContext['era'] | null = null)
   const modern = createMcpHandler(({ era }) => fixtureServer(era), { legacy: 'reject' })
   const handleModern = toNodeHandler(modern)
   const sessions = new Sessions(() => fixtureServer('legacy'))
+  const tasks = new TaskFixture()
   const hostIsLocal = localhostHostValidation()
   const originIsLocal = localhostOriginValidation()
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
@@ -40,6 +42,7 @@ export async function startFixture(only: McpRequestContext['era'] | null = null)
     const body = request.method === 'POST' ? await jsonBody(request) : undefined
     const legacy = only === null ? isLegacy(request, body) : only === 'legacy'
     if (legacy) await sessions.handle(request, response, body)
+    else if (TaskFixture.handles(body)) tasks.handle(request, response, body)
     else if (isNodeRequest(request)) await handleModern(request, response, body)
   }
   const server = createServer((request, response) => {
@@ -49,6 +52,7 @@ export async function startFixture(only: McpRequestContext['era'] | null = null)
   return {
     url: `http://127.0.0.1:${port}/mcp`,
     async close() {
+      tasks.close()
       await Promise.all([sessions.close(), modern.close()])
       await closed(server)
     },
@@ -57,7 +61,8 @@ export async function startFixture(only: McpRequestContext['era'] | null = null)
 
 /** Returns a server of one era with everything that the conformance suites require by name. */
 export function fixtureServer(era: McpRequestContext['era']): McpServer {
-  const capabilities = { logging: {}, completions: {}, resources: { subscribe: true } }
+  const extensions = era === 'modern' ? { extensions: { 'io.modelcontextprotocol/tasks': {} } } : {}
+  const capabilities = { logging: {}, completions: {}, resources: { subscribe: true }, ...extensions }
   const options = { capabilities, requestState: { verify: states.verify } }
   const server = new McpServer({ name: 'fixture', version: '1.0.0' }, options)
   addTools(server)

@@ -5,6 +5,7 @@ export type Operation =
   | 'mcp.get'
   | 'mcp.control'
   | 'mcp.answer'
+  | 'mcp.task'
   | 'mcp.listen'
   | 'mcp.all'
   | 'mcp.streams'

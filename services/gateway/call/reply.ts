@@ -13,6 +13,8 @@ export interface Message {
   readonly method: string
   /** The parameters as received; null when there are none. */
   readonly args: Uint8Array | null
+  /** The task whose status the message states, if it is not a request but a changed status. */
+  readonly task?: { readonly id: string; readonly status: string }
 }
 
 /** One unit of a reply: a JSON response is one `final` frame, a stream has many frames. */

@@ -16,7 +16,13 @@ import {
 } from '../pipeline/index.ts'
 import { a2aTexts, createAgentRedactReview, createBindReview } from '../planes/a2a/index.ts'
 import { createExecRedactReview, execTexts } from '../planes/exec/index.ts'
-import { createListReview, createMessageRedactReview, createPinReview, mcpTexts } from '../planes/mcp/index.ts'
+import {
+  createListReview,
+  createMessageRedactReview,
+  createPinReview,
+  mcpTexts,
+  type TaskPlane,
+} from '../planes/mcp/index.ts'
 import { createAnswerRedactReview, createMeter, modelTexts } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
 import type { Infra } from './infra.ts'
@@ -30,7 +36,10 @@ interface Callees {
 }
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
-export function createPipeline(shared: Shared, features: Features & Callees & { readonly pins: PinsFeature }): Runner {
+export function createPipeline(
+  shared: Shared,
+  features: Features & Callees & { readonly pins: PinsFeature; readonly mcp: TaskPlane },
+): Runner {
   const { authenticator, revocations, servers, agents, taint, guards, policies, approvals, budgets, pins } = features
   const { offline } = features
   const { config, audit, live, overload, snapshots, clock, log, metrics, keep } = shared
@@ -60,6 +69,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
         createAgentRedactReview(dlp.redactor),
         createExecRedactReview(dlp.redactor),
         createBindReview(agents.owners),
+        features.mcp.taskReview,
         createListReview(({ snapshot, facts: { identity, target } }, tools) => {
           const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
           return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)

@@ -5,8 +5,10 @@ import {
   bindingOf,
   createMcpPlane,
   createSharedPlane,
+  McpTasks,
   type RequestingPlane,
   type ServerPlane,
+  type TaskPlane,
 } from '../planes/mcp/index.ts'
 import { createModelPlane, ResponseCache } from '../planes/model/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
@@ -53,10 +55,12 @@ export function sharedMcpPlane(
 /** `/mcp/<name>`. */
 export async function mcpPlane(
   shared: Shared,
-  { servers, credentials }: Features,
-): Promise<RequestingPlane & ServerPlane> {
-  const { config, sealer, log, metrics, pools } = shared
-  return createMcpPlane({
+  { servers, credentials, revocations, ledgers }: Features,
+): Promise<RequestingPlane & ServerPlane & TaskPlane> {
+  const { config, sealer, log, metrics, pools, snapshots } = shared
+  const tasks = shared.keep(await McpTasks.open({ ...shared, ledgers }))
+  const plane = createMcpPlane({
+    tasks,
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),
       named(snapshot, identity, server) {
@@ -79,6 +83,8 @@ export async function mcpPlane(
     metrics,
     pools,
   })
+  tasks.follow(revocations, (task, owner) => plane.cancelTask(snapshots.current, task, owner))
+  return plane
 }
 
 /** `/a2a/<ns>/<agent>`. */

@@ -11,6 +11,8 @@ import { DpopGate } from '../authn/identity/dpop.ts'
 import { personOf } from '../authn/token-vault/owner.ts'
 import { ownerKey as accountKey } from '../authn/token-vault/store/account.ts'
 import { ownerKey, ownerOf } from '../builtin/memory/owner.ts'
+import { Bindings } from '../call/bindings/bindings.ts'
+import type { BindingEvent } from '../call/bindings/events.ts'
 import { agentOf, callerOf, type Identity } from '../call/facts.ts'
 import { testTarget } from '../call/testing/call.ts'
 import { testIdentity } from '../call/testing/identity.ts'
@@ -21,8 +23,6 @@ import { rateOf } from '../decide/policy/rules/rates.ts'
 import type { RevocationTarget } from '../decide/revocations/format.ts'
 import { RevocationList } from '../decide/revocations/list.ts'
 import { bindingOf } from '../planes/mcp/seal/seal.ts'
-import { Bindings } from '../targets/a2a/tasks/bindings.ts'
-import type { BindingEvent } from '../targets/a2a/tasks/events.ts'
 
 /** A principal, and one that differs from it in exactly one part. */
 const ada: Identity = {

@@ -83,6 +83,8 @@ function classified(bytes: Uint8Array): void {
     shared: null,
     session: () => null,
     revisions: () => [],
+    task: () => null,
+    taskSession: () => null,
     open: () => null,
   }
   const { verdict } = classify(posted)

@@ -44,9 +44,9 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
   }
 }
 
-/** A reply is evaluated as the call in which the server sent its request; the arguments of that call are gone. */
+/** A reply, or a request for a task, is evaluated as the call in which the server sent its request or task; the arguments of that call are gone. */
 function argumentsOf({ operation, body }: Call): PolicyInput['args'] {
-  if (operation === 'mcp.answer') return 'unknown'
+  if (operation === 'mcp.answer' || operation === 'mcp.task') return 'unknown'
   return body === null ? null : body.args
 }
 

@@ -50,7 +50,7 @@ export function createPolicyStage({
 }: PolicyStageOptions): Stage<'policy', 'identity' | 'target' | 'taints', 'decision'> {
   const admitted = (call: Call, decision: Decision) => {
     for (const { policy, action } of decision.wouldBe) tried(policy, action)
-    return refusal(decision) ?? { decision: call.operation === 'mcp.answer' ? asEvaluated(decision) : decision }
+    return refusal(decision) ?? { decision: follows(call) ? asEvaluated(decision) : decision }
   }
   return stage({
     name: 'policy',
@@ -71,20 +71,25 @@ export function createPolicyStage({
       if (followsUnjudged(call)) return null
       const decision = judge(current, questionOf(call, clock.now()))
       const stricter = decision.action === 'require_approval' && call.facts.decision.action === 'allow'
-      return stricter && call.operation !== 'mcp.answer' ? denial(decision) : refusal(decision)
+      return stricter && !follows(call) ? denial(decision) : refusal(decision)
     },
   })
 }
 
 /** Operations evaluated by policies in which a server may send requests. */
-const JUDGED: ReadonlySet<Operation | null | undefined> = new Set<Operation>(['mcp.call', 'mcp.get'])
+const JUDGED: ReadonlySet<Operation | null | undefined> = new Set<Operation>(['mcp.call', 'mcp.get', 'mcp.task'])
 
 /** A reply to a server request where no policy applies, such as in a listening stream. */
 function followsUnjudged({ operation, parentOperation }: Call): boolean {
   return operation === 'mcp.answer' && !JUDGED.has(parentOperation)
 }
 
-/** The call of the server's request was approved if necessary: its reply needs no separate approval. */
+/** Returns true for messages that belong to a call which was approved if necessary: replies to the server, and requests for its task. */
+function follows({ operation }: Call): boolean {
+  return operation === 'mcp.answer' || operation === 'mcp.task'
+}
+
+/** The call was approved: what belongs to it needs no separate approval. */
 function asEvaluated(decision: Decision): Decision {
   return { ...decision, action: 'allow' }
 }

@@ -56,6 +56,10 @@ export interface RevocationsFeature {
   readonly mirrored: MirroredRevocations
   /** Returns whether a caller is revoked, or that is not known. */
   isRevoked(who: Identity): boolean
+  /** Whether a caller that is not there is revoked, not suspended. False while that is not known. */
+  hasRevoked(who: Identity): boolean
+  /** Calls `notify` whenever live calls of revoked callers were ended, for work that continues without a call. */
+  followCuts(notify: () => void): void
   /** Whether a session is revoked as a whole, not suspended. False while that is not known. */
   hasEnded(session: AbsentSession): boolean
   /** False while every call is denied because the list cannot be read. */
@@ -98,6 +102,8 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   const onFault = failed('a revocation could not be stored')
   return {
     isRevoked: (who) => revocations.judge(who) !== null,
+    hasRevoked: (who) => revocations.judge(who)?.code === 'revoked',
+    followCuts: (notify) => revocations.followCuts(notify),
     hasEnded: (session) => revocations.hasEnded(session),
     stage: createRevokedStage((who) => revocations.admit(who)),
     users: {

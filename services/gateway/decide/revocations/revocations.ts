@@ -52,6 +52,7 @@ export class Revocations {
   #reportedStale = false
   readonly #userFollowers: ((user: string) => void)[] = []
   readonly #followers: (() => void)[] = []
+  readonly #cutFollowers: (() => void)[] = []
   readonly #copies: Copies
   #stopSweep: () => void = () => {}
 
@@ -125,6 +126,11 @@ export class Revocations {
   /** Calls `notify` whenever a break-glass entry was made or lifted. */
   follow(notify: () => void): void {
     this.#followers.push(notify)
+  }
+
+  /** Calls `notify` whenever live calls of revoked callers were ended, for work that continues without a call. */
+  followCuts(notify: () => void): void {
+    this.#cutFollowers.push(notify)
   }
 
   /** `judge` with metrics. */
@@ -212,7 +218,9 @@ export class Revocations {
 
   #cut(): number {
     this.#parts.forgetTokens?.()
-    return this.#parts.live.cut((who) => this.admit(who))
+    const cut = this.#parts.live.cut((who) => this.admit(who))
+    for (const notify of this.#cutFollowers) notify()
+    return cut
   }
 
   #propagated({ createdAt }: Revocation): void {

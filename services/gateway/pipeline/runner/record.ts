@@ -187,8 +187,8 @@ export interface OutcomeParts {
   readonly ms: number
 }
 
-/** A request of the upstream to the caller during a call, made durable before it is sent to the caller. */
-export function messageRecord(call: RecordedCall, { method, args }: Message): Rec {
+/** A request of the upstream to the caller during a call, or a changed status of a task, made durable before it is sent to the caller. */
+export function messageRecord(call: RecordedCall, { method, args, task }: Message): Rec {
   const { target } = call.facts
   return {
     kind: 'message',
@@ -199,6 +199,7 @@ export function messageRecord(call: RecordedCall, { method, args }: Message): Re
     method,
     argsSha256: args === null ? undefined : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength,
+    task,
   }
 }
 

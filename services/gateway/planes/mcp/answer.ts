@@ -9,7 +9,7 @@ import { idOf, type McpRequest, progressTokenOf, requestMethodOf } from './messa
 import { serverName } from './read.ts'
 
 /** Members of a denial's `data` that are sent to clients. */
-const PUBLIC_DATA = ['supported', 'requested', 'approvalId', 'connectURL', 'provider'] as const
+const PUBLIC_DATA = ['supported', 'requested', 'requiredCapabilities', 'approvalId', 'connectURL', 'provider'] as const
 
 /**
  * Returns true if a refusal is sent as the HTTP status: for requests that were not read, rows of the error table with `http`, challenges,

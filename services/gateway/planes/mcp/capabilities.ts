@@ -1,14 +1,14 @@
-import { findSpan, isObject, withoutElements, withoutMembers } from '@plat/core'
+import { findSpan, isObject, withoutElements } from '@plat/core'
 import { member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
 import { freeMetaNames, META_CAPABILITIES, namesBeyond, resultOf } from './message.ts'
+import { declaresTasks } from './tasks/status.ts'
 
-/** A capability that the gateway removes, because tasks are not bound to sessions. */
+/** A capability of clients that the gateway removes: tasks of clients, which servers would create, are not forwarded. */
 const TASKS = 'tasks'
-
-/** The tasks extension of revision 2026-07-28. */
-const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+/** Members of `params.task` of revision 2025-11-25. */
+const TASK_MEMBERS: ReadonlySet<string> = new Set(['ttl'])
 
 /** Paths of the client's capabilities. */
 const MODERN_OFFER = ['params', '_meta', META_CAPABILITIES]
@@ -26,19 +26,26 @@ export interface Offering {
 
 /** Returns the paths of members that offer or request a capability that the gateway removes. */
 export function withheldPaths({ method, era, params, meta }: Offering): readonly (readonly string[])[] {
-  if (era === 'modern') return withheldIn(member(meta, META_CAPABILITIES), MODERN_OFFER)
+  if (era === 'modern') {
+    const offered = withheldIn(member(meta, META_CAPABILITIES), MODERN_OFFER)
+    // Ignored by servers of this revision.
+    return member(params, 'task') === undefined ? offered : [...offered, ['params', 'task']]
+  }
   if (method === 'initialize') return withheldIn(member(params, 'capabilities'), LEGACY_OFFER)
-  return method === 'tools/call' && member(params, 'task') !== undefined ? [['params', 'task']] : NOTHING
+  const task = method === 'tools/call' ? member(params, 'task') : undefined
+  return isObject(task) ? namesBeyond(TASK_MEMBERS, task).map((name) => ['params', 'task', name]) : NOTHING
 }
 
 /** The members of `params` that the protocol defines, for methods of which policies judge only the arguments. */
 const JUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
   'tools/call': new Set(['name', 'arguments', '_meta', 'task', 'inputResponses', 'requestState']),
+  'tasks/update': new Set(['taskId', 'inputResponses', '_meta']),
   'prompts/get': new Set(['name', 'arguments', '_meta', 'inputResponses', 'requestState']),
 }
 
 const LIST: ReadonlySet<string> = new Set(['cursor', '_meta'])
 const META_ONLY: ReadonlySet<string> = new Set(['_meta'])
+const TASK: ReadonlySet<string> = new Set(['taskId', '_meta'])
 
 /** The same for methods that are forwarded without a policy decision. */
 const UNJUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -54,6 +61,10 @@ const UNJUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
   'resources/list': LIST,
   'resources/templates/list': LIST,
   'prompts/list': LIST,
+  'tasks/list': LIST,
+  'tasks/get': TASK,
+  'tasks/result': TASK,
+  'tasks/cancel': TASK,
   'subscriptions/listen': new Set(['notifications', '_meta']),
 }
 
@@ -73,10 +84,7 @@ export function unseenPaths(method: string, params: unknown): readonly (readonly
 }
 
 function withheldIn(capabilities: unknown, at: readonly string[]): readonly (readonly string[])[] {
-  const isOffered = member(capabilities, TASKS) !== undefined
-  const isExtension = member(member(capabilities, 'extensions'), TASKS_EXTENSION) !== undefined
-  if (!isOffered && !isExtension) return NOTHING
-  return [...(isOffered ? [[...at, TASKS]] : []), ...(isExtension ? [[...at, 'extensions', TASKS_EXTENSION]] : [])]
+  return member(capabilities, TASKS) === undefined ? NOTHING : [[...at, TASKS]]
 }
 
 /** Returns the client's capabilities in a message of revision 2026-07-28. */
@@ -84,23 +92,12 @@ function capabilitiesIn(message: unknown): unknown {
   return member(member(member(message, 'params'), '_meta'), META_CAPABILITIES)
 }
 
-/** Paths of server capabilities that the gateway removes. */
-const NOT_CARRIED = [
-  ['result', 'capabilities', 'tasks'],
-  ['result', 'capabilities', 'extensions', TASKS_EXTENSION],
-]
-
-/**
- * Returns the response to `initialize` or `server/discover` without capabilities that the gateway does not support and, in a discovery,
- * without versions that are not permitted. Returns the same bytes when nothing was removed.
- */
+/** Returns the response to `server/discover` without versions that are not permitted. Returns the same bytes when nothing was removed. */
 export function trimAnnouncement(json: Uint8Array, message: unknown, revisions: readonly string[]): Uint8Array {
-  const trimmed = withoutMembers(json, NOT_CARRIED)
   const versions = member(member(message, 'result'), 'supportedVersions')
-  if (!Array.isArray(versions)) return trimmed
-  const span = findSpan(trimmed, ['result', 'supportedVersions'])
-  if (span === null) return trimmed
-  return withoutElements(trimmed, span[0], (index) => revisions.includes(String(versions[index])))
+  const span = Array.isArray(versions) ? findSpan(json, ['result', 'supportedVersions']) : null
+  if (span === null || !Array.isArray(versions)) return json
+  return withoutElements(json, span[0], (index) => revisions.includes(String(versions[index])))
 }
 
 /** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */
@@ -122,13 +119,13 @@ export function isAsk(method: unknown): boolean {
 }
 
 /**
- * Returns true if a result requires a capability that the client did not offer: a task, or input of another kind. `request` is the message
- * of revision 2026-07-28 to which it responds; null for earlier revisions, whose results require nothing.
+ * Returns true if a result requires a capability that the client did not offer: a task, which only calls of tools create, or input of another
+ * kind. `request` is the message of revision 2026-07-28 to which it responds; null for earlier revisions, whose results require nothing.
  */
 export function asksForWithheld(answer: McpFrame, request: unknown): boolean {
   const result = resultOf(answer.value)
   if (result === null) return false
-  if (result.resultType === 'task') return true
+  if (result.resultType === 'task') return member(request, 'method') !== 'tools/call' || !declaresTasks(request)
   const { inputRequests } = result
   if (!isObject(inputRequests)) return false
   const offered = capabilitiesIn(request)

@@ -16,7 +16,7 @@ export type Era = 'legacy' | 'modern'
 export interface MethodRow {
   readonly operation: Operation
   /** The member of `params` with the requested name, which `Mcp-Name` mirrors. */
-  readonly name: 'name' | 'uri' | null
+  readonly name: 'name' | 'uri' | 'taskId' | null
   readonly eras: readonly Era[]
 }
 
@@ -24,10 +24,7 @@ const both: readonly Era[] = ['legacy', 'modern']
 const legacy: readonly Era[] = ['legacy']
 const modern: readonly Era[] = ['modern']
 
-/**
- * The supported methods, each with the operation whose row of the stage matrix applies. Other methods are refused as unknown.
- * `tasks/*` is not supported, because the gateway removes that capability.
- */
+/** The supported methods, each with the operation whose row of the stage matrix applies. Other methods are refused as unknown. */
 const table: Readonly<Record<string, MethodRow>> = {
   initialize: { operation: 'mcp.control', name: null, eras: legacy },
   ping: { operation: 'mcp.control', name: null, eras: legacy },
@@ -47,6 +44,11 @@ const table: Readonly<Record<string, MethodRow>> = {
   'completion/complete': { operation: 'mcp.get', name: null, eras: both },
   'resources/subscribe': { operation: 'mcp.get', name: 'uri', eras: legacy },
   'resources/unsubscribe': { operation: 'mcp.get', name: 'uri', eras: legacy },
+  'tasks/get': { operation: 'mcp.task', name: 'taskId', eras: both },
+  'tasks/cancel': { operation: 'mcp.task', name: 'taskId', eras: both },
+  'tasks/result': { operation: 'mcp.task', name: 'taskId', eras: legacy },
+  'tasks/update': { operation: 'mcp.task', name: 'taskId', eras: modern },
+  'tasks/list': { operation: 'mcp.list', name: null, eras: legacy },
   'subscriptions/listen': { operation: 'mcp.listen', name: null, eras: modern },
 }
 

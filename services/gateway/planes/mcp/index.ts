@@ -1,6 +1,7 @@
 import { type Clock, type PoolObservers, whenReady } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { OwnedTask } from '../../call/bindings/bindings.ts'
 import {
   type Call,
   type Credential,
@@ -17,6 +18,7 @@ import {
 } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
+import type { Review } from '../../pipeline/stage.ts'
 import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
 import type { Progress } from '../wire/refusal-text.ts'
 import {
@@ -34,7 +36,10 @@ import { KNOWN_REVISIONS } from './classify.ts'
 import { type McpRequest, progressTokenOf } from './message.ts'
 import { read, type ServerPlane } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
+import { createTaskReview } from './tasks/review.ts'
+import type { CancelledTask, McpTasks } from './tasks/tasks.ts'
 import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
+import { cancelAt } from './upstream/cancel.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
 import type { Credentials, Forwarder, McpUpstream } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
@@ -46,6 +51,7 @@ export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys } from './seal/key.ts'
 export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
 export { createSharedPlane } from './shared/plane.ts'
+export { McpTasks } from './tasks/tasks.ts'
 export type { McpUpstream } from './upstream/open.ts'
 
 /** Methods that end other work; `DELETE` ends a session. */
@@ -91,6 +97,7 @@ export interface McpPlaneOptions {
   readonly origins: ReadonlySet<string>
   /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */
   readonly resourceBaseURL: string | null
+  readonly tasks: McpTasks
   readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'abandoned_calls'>
 }
@@ -101,12 +108,20 @@ export interface RequestingPlane extends Plane {
   listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial>
 }
 
+/** A plane that cancels tasks at their servers. */
+export interface TaskPlane {
+  /** Reviews responses that state tasks. */
+  readonly taskReview: Review<'identity' | 'target'>
+  /** See `CancelTask`; servers are those of this snapshot. */
+  cancelTask(snapshot: Snapshot, task: CancelledTask, owner: Identity): Promise<boolean>
+}
+
 /** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28. Messages are not translated between revisions. */
-export function createMcpPlane(options: McpPlaneOptions): RequestingPlane & ServerPlane {
+export function createMcpPlane(options: McpPlaneOptions): RequestingPlane & ServerPlane & TaskPlane {
   return new McpPlane(options)
 }
 
-class McpPlane implements RequestingPlane, ServerPlane, Forwarder {
+class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
   readonly dialer: Forwarder['dialer']
   readonly credentials: Credentials
   readonly sealer: Sealer
@@ -123,6 +138,8 @@ class McpPlane implements RequestingPlane, ServerPlane, Forwarder {
   readonly #clientOf: McpPlaneOptions['clientOf']
   readonly #cancellations = new Cancellations()
   readonly abandoned: AbandonedCalls
+  readonly tasks: McpTasks
+  readonly taskReview: Review<'identity' | 'target'>
 
   constructor(options: McpPlaneOptions) {
     this.dialer = options.dialer
@@ -140,6 +157,9 @@ class McpPlane implements RequestingPlane, ServerPlane, Forwarder {
     this.#resourceBaseURL = options.resourceBaseURL
     this.#clientOf = options.clientOf
     this.abandoned = createAbandonedCalls(options)
+    this.tasks = options.tasks
+    const cancel = (call: Call, task: CancelledTask, owner: Identity) => this.cancelTask(call.snapshot, task, owner)
+    this.taskReview = createTaskReview({ tasks: options.tasks, requestOf: (wire) => noted(wire), cancel })
   }
 
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
@@ -161,6 +181,25 @@ class McpPlane implements RequestingPlane, ServerPlane, Forwarder {
     if (server !== null) return answerBuiltin({ server, call, request, sent })
     const credential = this.credentials.of(upstream, call.facts.identity)
     return whenReady(credential, forwarded, this, { call, request, upstream, sent })
+  }
+
+  async cancelTask(snapshot: Snapshot, task: CancelledTask, owner: Identity): Promise<boolean> {
+    const upstream = this.#upstreams.upstream(snapshot, task.target)
+    // Without the server there is nothing to cancel.
+    return upstream === null || upstream.builtin ? true : await cancelAt(this, { upstream, task, owner })
+  }
+
+  taskOf(
+    { snapshot }: RequestContext,
+    { identity, server }: { readonly identity: Identity; readonly server: string },
+    id: string,
+  ): OwnedTask | null {
+    const key = this.#upstreams.named(snapshot, identity, server)?.key
+    return key === undefined ? null : this.tasks.find(identity, key, id)
+  }
+
+  taskSession(task: OwnedTask, owner: Identity): Sealed | null {
+    return this.tasks.sessionOf(task, owner)
   }
 
   requestOf(wire: WireRequest): McpRequest | undefined {
@@ -262,8 +301,9 @@ function forwarded(
   return isDenial(credential) ? credential : new Forwarding(plane, context, credential).run()
 }
 
-/** Returns true when a sealed value was issued for another server than the one to which the name resolves now. */
-function leadsElsewhere({ session, lastEvent, opened }: McpRequest, key: string): boolean {
+/** Returns true when a task or a sealed value was issued for another server than the one to which the name resolves now. */
+function leadsElsewhere({ session, lastEvent, opened, task }: McpRequest, key: string): boolean {
+  if (task !== undefined && task.task.target !== key) return true
   const elsewhere = (sealed: Sealed | null) => sealed !== null && sealed.target !== key
   return elsewhere(session) || elsewhere(lastEvent) || opened.some(elsewhere)
 }

@@ -100,6 +100,8 @@ export const target = fuzzTarget('mcp', {
         shared: null,
         session: () => null,
         open: () => null,
+        task: () => null,
+        taskSession: () => null,
         revisions: () => KNOWN_REVISIONS,
       }
       const { request, verdict } = classify(posted)
@@ -126,6 +128,8 @@ export const target = fuzzTarget('mcp', {
         shared: null,
         session: () => null,
         open,
+        task: () => null,
+        taskSession: () => null,
         revisions: () => KNOWN_REVISIONS,
       }
       for (const { path, with: value } of classify(posted).request.replaced) {

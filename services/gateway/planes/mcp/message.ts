@@ -1,4 +1,5 @@
 import { findSpan, hasPlainNumbers, isObject, type JsonObject, parseLossless, type Span } from '@plat/core'
+import type { OwnedTask } from '../../call/bindings/bindings.ts'
 import type { Body } from '../../call/index.ts'
 import { member, parsedOrUndefined } from '../wire/json.ts'
 import type { Era } from './classify.ts'
@@ -37,6 +38,8 @@ export interface McpRequest {
   readonly replaced: readonly Replacement[]
   /** Paths of members to remove from the body before it is forwarded. */
   readonly withheld: readonly (readonly string[])[]
+  /** The caller's task that the request names, as found when it was read. */
+  readonly task?: OwnedTask | undefined
   /** Set at the address of all servers; null: the address of one. */
   readonly shared: SharedRequest | null
 }

@@ -86,7 +86,7 @@ async function openSession(session: string): Promise<string> {
   return response.headers.get('mcp-session-id') ?? assert.fail('no session id')
 }
 
-test('the tasks capability of client and server is removed; all others are forwarded', async () => {
+test('the tasks capability of a client is removed; all others are forwarded, and those of the server', async () => {
   upstream.answers(json(initialized))
   const response = await ask({
     body: initialize(
@@ -96,7 +96,7 @@ test('the tasks capability of client and server is removed; all others are forwa
   const { capabilities } = JSON.parse(upstream.received.at(-1)?.body ?? '').params
   const offered = { roots: { listChanged: true }, experimental: { x: 1 }, sampling: {}, elicitation: { form: {} } }
   assert.deepEqual(capabilities, offered)
-  assert.deepEqual(JSON.parse(await response.text()).result.capabilities, { tools: {} })
+  assert.deepEqual(JSON.parse(await response.text()).result.capabilities, { tools: {}, tasks: { list: {} } })
 })
 
 test('a session id is sealed: it is valid only for its session and server', async () => {

@@ -58,6 +58,8 @@ function ours(it: Sent): 'refused' | 'legacy' | 'modern' {
     shared: null,
     session: () => null,
     open: () => null,
+    task: () => null,
+    taskSession: () => null,
     revisions: () => KNOWN_REVISIONS,
   })
   return isDenial(verdict) ? 'refused' : request.era

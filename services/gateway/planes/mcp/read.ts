@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Clock, isObject, type JsonObject } from '@plat/core'
+import type { OwnedTask } from '../../call/bindings/bindings.ts'
 import {
   type Call,
   type Denial,
@@ -22,6 +23,8 @@ import { McpBody, type McpRequest, originOf, type SharedRequest } from './messag
 import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import { bindingOf, type Origin, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
 import { withoutServer } from './shared/naming.ts'
+import { followedTasks, relatedTasks, type TaskIdChanges } from './tasks/ids.ts'
+import { declaresTasks, TASKS_EXTENSION } from './tasks/status.ts'
 
 /** Prefix of the path; the rest is the name of a server. */
 const PREFIX = '/mcp/'
@@ -33,6 +36,14 @@ export interface Reader extends BodyLimits {
   readonly sealer: Sealer
   /** Accepted values of `Origin`. */
   readonly origins: ReadonlySet<string>
+  /** Returns the caller's task with this id at the server; null: it has none. */
+  taskOf(
+    arrival: RequestContext,
+    at: { readonly identity: Identity; readonly server: string },
+    id: string,
+  ): OwnedTask | null
+  /** Returns the server's session in which a task was created; null: none. */
+  taskSession(task: OwnedTask, owner: Identity): Sealed | null
   /** Returns the revisions that this caller may use with the server. */
   revisions(arrival: RequestContext, identity: Identity, server: string): readonly string[]
   /** Stores the parsed request until the response, also for refusals, which contain the request's id. */
@@ -199,6 +210,15 @@ class Post implements Posted {
     const { reader, arrival, identity, server } = this.#opened
     return reader.revisions(arrival, identity, server)
   }
+
+  task(id: string): OwnedTask | null {
+    const { reader, arrival, identity, server } = this.#opened
+    return reader.taskOf(arrival, { identity, server }, id)
+  }
+
+  taskSession(task: OwnedTask): Sealed | null {
+    return this.#opened.reader.taskSession(task, this.#opened.identity)
+  }
 }
 
 /** Returns the JSON-RPC 2.0 message, or a denial when the bytes are not one strict JSON object, which every parser reads alike. */
@@ -224,6 +244,10 @@ export interface Posted extends Unsealer {
   session(): Sealed | Denial | null
   /** Returns the revisions that the caller may use with the server. Only called for messages of revision 2026-07-28. */
   revisions(): readonly string[]
+  /** Returns the caller's task with this id of the server; null: it has none. */
+  task(id: string): OwnedTask | null
+  /** Returns the server's session in which a task was created; null: none. */
+  taskSession(task: OwnedTask): Sealed | null
 }
 
 /** A classified message: the request for this plane, and the verdict for the pipeline. */
@@ -252,25 +276,40 @@ export function classify(posted: Posted): Classified {
   const uncarried = withheldPaths({ method, era, params, meta })
   const strange = unseenPaths(method, params)
   const refused = strange.length === 0 ? uncarried : [...uncarried, ...strange]
+  const name = row?.name ? nameIn(params, row.name) : null
+  const task = row?.operation === 'mcp.task' && name !== null ? (posted.task(name) ?? undefined) : undefined
+  const tasks = taskChanges(posted, method)
+  // At the address of all servers, a task is requested in the session in which it was created.
+  const inTask = task === undefined || posted.shared === null || era === 'modern' ? null : posted.taskSession(task)
   const request: McpRequest = {
     kind,
     era,
-    revision: opened[0]?.revision ?? revision,
+    revision: opened[0]?.revision ?? (inTask === null ? revision : (task?.task.revision ?? revision)),
     method,
-    name: row?.name ? nameIn(params, row.name) : null,
+    name,
     id: message.id,
     bytes,
-    session: isDenial(session) ? null : (session ?? issuedIn(opened[0])),
+    session: isDenial(session) ? null : (session ?? issuedIn(opened[0]) ?? inTask),
     lastEvent: null,
     opened,
-    replaced,
-    withheld: withheld.length === 0 ? refused : [...refused, ...withheld],
+    replaced: tasks.replaced.length === 0 ? replaced : [...replaced, ...tasks.replaced],
+    withheld: [...refused, ...withheld, ...tasks.withheld],
+    task,
     shared: posted.shared,
   }
   if (isDenial(version)) return { request, verdict: version }
   if (isDenial(session)) return { request, verdict: session }
   const denial = refusal(posted, request, { stated, row, meta }) ?? (isDenial(unsealed) ? unsealed : null)
   return { request, verdict: denial ?? verdictOf(posted, request, row) }
+}
+
+/** Returns the changes to ids of tasks that a message names beside its parameters. */
+function taskChanges(posted: Posted, method: string): TaskIdChanges {
+  const own = (id: string) => {
+    const text = posted.shared === null ? id : withoutServer(id, posted.shared.prefix)
+    return text === null || posted.task(text) === null ? null : text
+  }
+  return method === 'subscriptions/listen' ? followedTasks(posted.message, own) : relatedTasks(posted.message, own)
 }
 
 /** Returns the parsed request of a valid message. */
@@ -285,7 +324,21 @@ function verdictOf(
   if (row === null) return unknownMethod(request)
   const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
   const body = new McpBody(bytes, message, argumentsOnly)
+  if (row.operation === 'mcp.task') return aboutTask(body, request, server)
   return { operation: row.operation, method, server, name, body, parent: origin?.call ?? null }
+}
+
+/** A request for a task is judged like the call that created it. */
+function aboutTask(body: McpBody, { era, method, task }: McpRequest, server: string): Classified['verdict'] {
+  if (era === 'modern' && !declaresTasks(body.value)) {
+    const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } }
+    const data = { rpc: MISSING_CAPABILITY, requiredCapabilities }
+    return deny('invalid_request', `${method} needs the client capability ${TASKS_EXTENSION}`, { data })
+  }
+  // Also for a task of another session, which must look like one that does not exist.
+  if (task === undefined) return deny('not_found', 'no such task', { data: { rpc: INVALID_PARAMS } })
+  const { call: parent } = task
+  return { operation: 'mcp.task', method, server, name: task.task.tool, body, parent, parentOperation: 'mcp.call' }
 }
 
 /** Returns the server's session in which a value was sealed at the address of all servers; null for other values. */
@@ -299,6 +352,10 @@ function answerOf(body: McpBody, origin: Origin | null, server: string): Classif
   const { call: parent, operation: parentOperation, method, tool: name } = origin
   return { operation: 'mcp.answer', method, server, name, body, parent, parentOperation }
 }
+
+/** JSON-RPC "invalid params", and the error of revision 2026-07-28 for a missing capability of the client. */
+const INVALID_PARAMS = -32602
+const MISSING_CAPABILITY = -32021
 
 const UNKNOWN = { era: 'legacy', revision: '' } as const
 

@@ -44,7 +44,7 @@ const refusals: readonly [string, TestRequest, number, number, string][] = [
     'unsupported_media_type',
   ],
   ['a body over the limit', { body: call('x'.repeat(1024 * 1024)) }, 413, 413, 'body_too_large'],
-  ['an unknown method', { body: '{"jsonrpc":"2.0","id":1,"method":"tasks/list"}' }, 200, -32601, 'unknown_method'],
+  ['an unknown method', { body: '{"jsonrpc":"2.0","id":1,"method":"things/list"}' }, 200, -32601, 'unknown_method'],
   ['a PUT', { method: 'PUT', body: '{}' }, 405, 405, 'method_not_allowed'],
   ['a foreign origin', { body: call('add'), headers: { origin: 'http://evil.example' } }, 403, 403, 'forbidden'],
   [

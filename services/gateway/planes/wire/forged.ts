@@ -28,9 +28,12 @@ export function withoutForgedRefusal(json: Uint8Array, value: unknown): Uint8Arr
   return paths.length === 0 ? rest : withoutMembers(rest, paths)
 }
 
-/** Most responses have neither of both. */
+/** Most responses have none of them. */
 function mayHold(value: unknown): boolean {
-  return isSet(member(value, 'error')) || isSet(member(member(value, 'result'), '_meta'))
+  const result = member(value, 'result')
+  return (
+    isSet(member(value, 'error')) || isSet(member(result, '_meta')) || isSet(member(member(result, 'result'), '_meta'))
+  )
 }
 
 function isSet(value: unknown): boolean {
@@ -51,6 +54,9 @@ function forgedHere(body: unknown, at: Path, nested: NestedJson): readonly Path[
   const paths: Path[] = []
   if (member(member(member(body, 'result'), '_meta'), DENIAL_MEMBER) !== undefined)
     paths.push([...at, 'result', '_meta', DENIAL_MEMBER])
+  // The result of a task.
+  if (member(member(member(member(body, 'result'), 'result'), '_meta'), DENIAL_MEMBER) !== undefined)
+    paths.push([...at, 'result', 'result', '_meta', DENIAL_MEMBER])
   if (isOwnCode(error)) paths.push([...at, 'error'])
   if (isOwnCode(member(error, 'code'))) paths.push([...at, 'error', 'code'])
   if (isOwnCode(member(data, 'error'))) paths.push([...at, 'error', 'data', 'error'])

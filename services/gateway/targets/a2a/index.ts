@@ -3,6 +3,8 @@ import { type Clock, type PoolObservers, reasonOf, watchedPool, withoutTrailing 
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
+import { Bindings } from '../../call/bindings/bindings.ts'
+import { decodeBindingEvent, ownerIn } from '../../call/bindings/events.ts'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
@@ -16,8 +18,6 @@ import { createPushRule } from './push.ts'
 import { buildAgents, type ExposedAgent } from './registry.ts'
 import { createAgentRoute } from './route.ts'
 import { agentsSlot, createAgentResolve, type NamedIn } from './stage.ts'
-import { Bindings } from './tasks/bindings.ts'
-import { decodeBindingEvent, ownerIn } from './tasks/events.ts'
 
 export type { ExposedAgent } from './registry.ts'
 

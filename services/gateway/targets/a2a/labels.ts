@@ -1,4 +1,5 @@
 import { whenAllReady, whenReady } from '@plat/core'
+import type { Bindings } from '../../call/bindings/bindings.ts'
 import {
   type Call,
   type Denial,
@@ -12,7 +13,6 @@ import {
 import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { namesIn } from './registry.ts'
 import type { NamedIn } from './stage.ts'
-import type { Bindings } from './tasks/bindings.ts'
 
 /** Taint labels of sessions, for calls between agents. */
 export interface SessionLabels {

@@ -1,3 +1,4 @@
+import type { BoundKind } from '../../call/bindings/bindings.ts'
 import {
   type Call,
   type Denial,
@@ -14,7 +15,6 @@ import {
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { PushRule } from './push.ts'
 import { type Agents, buildAgents, type ExposedAgent, namesIn } from './registry.ts'
-import type { BoundKind } from './tasks/bindings.ts'
 
 /** Snapshot slot of the agents. */
 export const agentsSlot: Slot<Agents> = { name: 'a2a', initial: buildAgents(null) }

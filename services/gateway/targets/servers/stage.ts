@@ -6,6 +6,7 @@ import {
   deny,
   type Identity,
   isDenial,
+  type Operation,
   type Parsed,
   type Slot,
   type Snapshots,
@@ -141,6 +142,8 @@ function isLocal({ builtin }: Upstream): boolean {
   return builtin !== null && builtin.isRemote !== true
 }
 
+const WITH_TOOL: ReadonlySet<Operation> = new Set<Operation>(['mcp.call', 'mcp.answer', 'mcp.task'])
+
 function toolOf(call: Pick<Parsed, 'operation' | 'name'>): string | null {
-  return call.operation === 'mcp.call' || call.operation === 'mcp.answer' ? call.name : null
+  return WITH_TOOL.has(call.operation) ? call.name : null
 }

@@ -12,6 +12,7 @@ import { UpstreamError } from '../../../call/index.ts'
 import { eventData } from '../../wire/sse.ts'
 import type { Era } from '../classify.ts'
 import { type AwaitedId, slice } from '../message.ts'
+import { isTask } from '../tasks/status.ts'
 import { McpFrame } from './frame.ts'
 
 /** An invalid message of a server. The error message names the violated rule and does not quote the server's message. */
@@ -178,6 +179,9 @@ const checks: Readonly<Record<string, Check>> = {
   'resources/list': (result) => listProblem(result, 'resources', 'uri'),
   'resources/templates/list': (result) => listProblem(result, 'resourceTemplates', 'uriTemplate'),
   'tools/call': (result) => optionalObjects(result, 'content') ?? optionalBoolean(result, 'isError'),
+  'tasks/result': (result) => optionalObjects(result, 'content') ?? optionalBoolean(result, 'isError'),
+  'tasks/list': (result) => listProblem(result, 'tasks', 'taskId'),
+  'tasks/get': (result) => taskProblem(result),
   'prompts/get': (result) => roundProblem(result, 'messages'),
   'resources/read': (result) => roundProblem(result, 'contents'),
 }
@@ -216,6 +220,15 @@ function optionalObjects(result: JsonObject, name: string): string | null {
   const list = result[name]
   if (list === undefined) return null
   return Array.isArray(list) && list.every(isObject) ? null : `whose ${name} is not an array of objects`
+}
+
+/** Checks a task, and the result of its call. */
+function taskProblem(task: JsonObject): string | null {
+  if (!isTask(task)) return 'without a valid taskId and status'
+  const { result } = task
+  if (result === undefined) return null
+  if (!isObject(result)) return 'whose result is not an object'
+  return optionalObjects(result, 'content') ?? optionalBoolean(result, 'isError')
 }
 
 function textProblem(result: JsonObject, name: string): string | null {

@@ -172,7 +172,8 @@ export function privately(json: Uint8Array): Uint8Array {
   return withValue(json, ['result', 'cacheScope'], PRIVATE)
 }
 
-function inputRequest(json: Uint8Array, request: unknown, name: string): Message {
+/** Returns the record of a request to the client in a result. */
+export function inputRequest(json: Uint8Array, request: unknown, name: string): Message {
   return {
     method: String(member(request, 'method')),
     args: slice(json, ['result', 'inputRequests', name, 'params']),

@@ -9,6 +9,7 @@ const REQUEST: RedactionScope = {
   except: [
     ['params', '_meta', 'progressToken'],
     ['params', 'requestState'],
+    ['params', 'taskId'],
   ],
   // They name the target, and headers repeat them.
   fixed: [

@@ -118,7 +118,7 @@ const protocolErrors: readonly [string, TestRequest, number, number][] = [
   ['a malformed call', { body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}' }, 400, -32600],
   ['a call without the scope', { body: call('add'), server: 'hidden' }, 403, 403],
   ['another method', { body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', server: 'dead' }, 200, 502],
-  ['an unknown method', { body: '{"jsonrpc":"2.0","id":1,"method":"tasks/list"}' }, 200, -32601],
+  ['an unknown method', { body: '{"jsonrpc":"2.0","id":1,"method":"things/list"}' }, 200, -32601],
   ['a foreign session id', { body: call('add'), headers: { 'mcp-session-id': 'p1.AAAA' } }, 404, 404],
 ]
 

@@ -150,7 +150,7 @@ function decoded(value: unknown): Sealed | null {
 }
 
 /** The operations whose responses can contain sealed values. */
-const ORIGINS: readonly Operation[] = ['mcp.call', 'mcp.list', 'mcp.get', 'mcp.control', 'mcp.listen']
+const ORIGINS: readonly Operation[] = ['mcp.call', 'mcp.list', 'mcp.get', 'mcp.task', 'mcp.control', 'mcp.listen']
 
 function originIn(value: unknown): Origin | null {
   const operation = ORIGINS.find((one) => one === member(value, 'operation'))

@@ -5,6 +5,7 @@ import {
   deny,
   type Identity,
   isDenial,
+  type Operation,
   type Parsed,
   type RequestContext,
 } from '../../../call/index.ts'
@@ -15,7 +16,7 @@ import { claimedVersion, decodeMirrored, encodeMirrored } from '../headers.ts'
 import { type SharedSession, withValue } from '../message.ts'
 import { checkHead, type Opened, parseMessage, type Reader, readPosted, readStream, SESSION } from '../read.ts'
 import { bindingOf, type Sealer } from '../seal/seal.ts'
-import { type Naming, serverOfSealed, splitUri, type Unprefixed } from './naming.ts'
+import { type Naming, serverOfSealed, splitUri, type Unprefixed, withoutServer } from './naming.ts'
 import type { CallersServers } from './servers.ts'
 
 /** Dependencies of `readShared`. */
@@ -153,9 +154,11 @@ interface Sent extends Routed {
 /** Reads a message that no server receives as it is. A message for one server that names none keeps its operation, and is refused by a stage. */
 function readAll(arrived: Arrived, { bytes, message, ...at }: Sent): Parsed | Denial {
   const read = readPosted(openedFor(arrived, at), bytes, message)
-  if (isDenial(read) || read.operation === 'mcp.call' || read.operation === 'mcp.get') return read
+  if (isDenial(read) || OF_ONE_SERVER.has(read.operation)) return read
   return { ...read, operation: 'mcp.all' }
 }
+
+const OF_ONE_SERVER: ReadonlySet<Operation> = new Set<Operation>(['mcp.call', 'mcp.get', 'mcp.task'])
 
 /** Reads a message as its server's, with the server's name of what it requests. */
 function renamed(
@@ -187,6 +190,8 @@ interface Place extends Omit<Unprefixed, 'name'> {
 function placeOf(message: JsonObject, naming: Naming): Place | null {
   const { method, params } = message
   if (method === undefined) return sealedPlace(String(message.id))
+  if (typeof method === 'string' && WITH_TASK.has(method))
+    return unprefixed(['params', 'taskId'], member(params, 'taskId'), splitTaskId)
   const named = (path: readonly string[], text: unknown) => unprefixed(path, text, (name) => naming.split(name))
   const located = (path: readonly string[], text: unknown) => unprefixed(path, text, splitUri)
   if (method === 'tools/call' || method === 'prompts/get') return named(['params', 'name'], member(params, 'name'))
@@ -201,6 +206,14 @@ function placeOf(message: JsonObject, naming: Naming): Place | null {
 }
 
 const WITH_URI: ReadonlySet<string> = new Set(['resources/read', 'resources/subscribe', 'resources/unsubscribe'])
+
+const WITH_TASK: ReadonlySet<string> = new Set(['tasks/get', 'tasks/result', 'tasks/update', 'tasks/cancel'])
+
+function splitTaskId(text: string): Unprefixed | null {
+  const prefix = serverOfSealed(text)
+  const name = prefix === null ? null : withoutServer(text, prefix)
+  return prefix === null || name === null ? null : { prefix, name }
+}
 
 function sealedPlace(text: string): Place | null {
   const prefix = serverOfSealed(text)

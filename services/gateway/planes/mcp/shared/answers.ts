@@ -4,6 +4,7 @@ import { member } from '../../wire/json.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import { McpFrame } from '../frames/frame.ts'
 import { idOf, type McpRequest, type SharedSession } from '../message.ts'
+import { TASKS_EXTENSION } from '../tasks/status.ts'
 import type { NamedServer } from './servers.ts'
 
 const VERSION = '1.0.0'
@@ -19,7 +20,14 @@ const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 const SERVER_INFO = { name: 'plat', title: 'plat gateway', version: VERSION }
 
 /** The capabilities of all servers together: a server without one of them has nothing in the lists. */
-const MODERN_CAPABILITIES = { tools: {}, prompts: {}, resources: {}, logging: {}, completions: {} }
+const MODERN_CAPABILITIES = {
+  tools: {},
+  prompts: {},
+  resources: {},
+  logging: {},
+  completions: {},
+  extensions: { [TASKS_EXTENSION]: {} },
+}
 /** With sessions there is a stream for changes. */
 const CAPABILITIES = {
   tools: { listChanged: true },
@@ -27,6 +35,8 @@ const CAPABILITIES = {
   resources: { subscribe: true, listChanged: true },
   logging: {},
   completions: {},
+  // Each tool states whether it supports tasks.
+  tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
 }
 
 /** Response to a notification, and to the end of a session. */

@@ -2,7 +2,7 @@ import { elementSpans, findSpan } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { withValue } from '../message.ts'
 import type { CollectedMessage } from './collect.ts'
-import { type Naming, sharedUri } from './naming.ts'
+import { type Naming, sharedUri, withServer } from './naming.ts'
 
 /** A list of the protocol. */
 export interface ListKind {
@@ -10,7 +10,7 @@ export interface ListKind {
   /** The member of results with the entries. */
   readonly entries: string
   /** The member of an entry that names it. */
-  readonly key: 'name' | 'uri' | 'uriTemplate'
+  readonly key: 'name' | 'uri' | 'uriTemplate' | 'taskId'
   /** The capability of servers that have such a list. */
   readonly capability: string
 }
@@ -20,6 +20,7 @@ const KINDS: readonly ListKind[] = [
   { method: 'prompts/list', entries: 'prompts', key: 'name', capability: 'prompts' },
   { method: 'resources/list', entries: 'resources', key: 'uri', capability: 'resources' },
   { method: 'resources/templates/list', entries: 'resourceTemplates', key: 'uriTemplate', capability: 'resources' },
+  { method: 'tasks/list', entries: 'tasks', key: 'taskId', capability: 'tasks' },
 ]
 
 /** Returns the list that a method requests; null: it requests none. */
@@ -65,6 +66,7 @@ function prefixedName(
   name: string,
   { kind, naming, prefix }: { readonly kind: ListKind; readonly naming: Naming; readonly prefix: string },
 ): string {
+  if (kind.key === 'taskId') return withServer(name, prefix)
   if (kind.key !== 'name') return sharedUri(prefix, name)
   return kind.entries === 'tools' ? naming.toolName(prefix, name) : naming.join(prefix, name)
 }

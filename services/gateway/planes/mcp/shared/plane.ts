@@ -116,7 +116,11 @@ class SharedPlane extends PlaneAround {
   ): Promise<Reply | Denial> {
     const client = clientOf(call, request)
     const isBound = request.session !== null || request.era === 'modern' || request.shared?.session === null
-    if (isBound) return await this.#plane.forward(call, head)
+    if (isBound) {
+      const reply = await this.#plane.forward(call, head)
+      // The server may know a task although it does not know the session in which it was created any more.
+      if (request.task === undefined || request.era === 'modern' || !isLost(reply)) return reply
+    }
     const opened = await this.#requests.session(client, call.server)
     if (opened === null || isDenial(opened)) return opened ?? deny('internal', 'the client has no session')
     this.#plane.useSession(call.wire, opened.session, opened.revision)

@@ -240,7 +240,7 @@ export function levelMessage(level: string): object {
 
 /** Only the names of capabilities are kept: what they hold is as large as the server wants. */
 function namesOf(capabilities: JsonObject): JsonObject {
-  const known = ['tools', 'prompts', 'resources', 'logging', 'completions']
+  const known = ['tools', 'prompts', 'resources', 'logging', 'completions', 'tasks']
   return Object.fromEntries(known.filter((name) => capabilities[name] !== undefined).map((name) => [name, {}]))
 }
 

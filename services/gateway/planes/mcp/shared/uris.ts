@@ -14,7 +14,10 @@ export function withSharedUris(
 ): Uint8Array {
   const result = member(value, 'result')
   if (method === 'resources/read') return edited(json, ['result', 'contents'], member(result, 'contents'), ofContents)
-  if (method === 'tools/call') return edited(json, ['result', 'content'], member(result, 'content'), ofBlock)
+  if (method === 'tasks/get')
+    return edited(json, ['result', 'result', 'content'], member(member(result, 'result'), 'content'), ofBlock)
+  if (method === 'tools/call' || method === 'tasks/result')
+    return edited(json, ['result', 'content'], member(result, 'content'), ofBlock)
   if (method === 'prompts/get') return edited(json, ['result', 'messages'], member(result, 'messages'), ofMessage)
   return json
 

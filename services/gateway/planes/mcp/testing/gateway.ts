@@ -3,12 +3,20 @@ import { type SharedPool, systemClock, systemIds } from '@plat/core'
 import { createDialer, listen } from '@plat/http'
 import type { Ledger, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
+import { createMemoryJournal } from '@plat/state'
 import { deny, type Identity, NO_CREDENTIAL, Snapshots, type Target } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { createLiveCalls, createRunner, matrix } from '../../../pipeline/index.ts'
 import { admitted, stage } from '../../../pipeline/stage.ts'
 import { testMetrics } from '../../../testing/metrics.ts'
-import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
+import {
+  createListReview,
+  createMcpPlane,
+  createSealer,
+  type McpPlaneOptions,
+  McpTasks,
+  type McpUpstream,
+} from '../index.ts'
 
 /** A gateway with this plane and a real listener, runner and dialer; the test supplies identities and policy. */
 export interface PlaneUnderTest {
@@ -42,12 +50,19 @@ export async function startPlane({
   const dialer = createDialer({ log: silentLog })
   const records: Rec[] = []
   const named = (name: string) => upstreamOf(name, servers[name])
+  const sealer = createSealer([randomBytes(32)], clock, ids)
+  const ledgers = { of: () => memoryLedger(records) }
+  const tasks = await McpTasks.open({
+    ...{ clock, ledgers, sealer, log: silentLog, config: { auditPath: '' } },
+    journals: { shared: false, catchUp: null, open: async () => createMemoryJournal(() => clock.now()) },
+  })
   const plane = createMcpPlane({
+    tasks,
     upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
     clientOf: () => ({ refusals: 'result', answerAfterMs: 4_000 }),
     dialer,
     credentials: { of: () => NO_CREDENTIAL, renewed: async () => null },
-    sealer: createSealer([randomBytes(32)], clock, ids),
+    sealer,
     clock,
     log: silentLog,
     maxBodyBytes: 1024 * 1024,
@@ -61,13 +76,13 @@ export async function startPlane({
   })
   const runner = createRunner({
     stages: [revoked, resolver((name) => named(name) !== null), policy(allows)],
-    reviews: [createListReview((_, tools) => tools.map(allows))],
+    reviews: [plane.taskReview, createListReview((_, tools) => tools.map(allows))],
     matrix,
     authenticate: ({ wire }) => {
       const bearer = wire.headers.authorization?.replace('Bearer ', '')
       return bearer === undefined ? noToken : identityOf(bearer, scopes)
     },
-    ledgers: { of: () => memoryLedger(records) },
+    ledgers,
     auditFailurePolicy: 'closed',
     live: createLiveCalls(clock),
     snapshots: new Snapshots(),
@@ -87,6 +102,7 @@ export async function startPlane({
       await listener.close()
       await dialer.close()
       runner.close()
+      await tasks.close()
     },
   }
 }
@@ -145,7 +161,7 @@ function resolver(exists: (name: string) => boolean) {
           ...target,
           key: `test/${server}`,
           server,
-          tool: call.operation === 'mcp.call' || call.operation === 'mcp.answer' ? name : null,
+          tool: ['mcp.call', 'mcp.answer', 'mcp.task'].includes(call.operation) ? name : null,
         },
       }
     },

@@ -35,6 +35,7 @@ import { upstreamHeaders } from '../headers.ts'
 import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
 import { bindingOf } from '../seal/seal.ts'
 import { withNotifiedUri, withSharedUris } from '../shared/uris.ts'
+import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/ids.ts'
 import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, stdioFailure, timeoutOf } from './open.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
@@ -157,7 +158,10 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
 
   #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (frame.role === 'request') return this.#serverRequest(frame, json)
-    if (frame.role !== 'final') return this.#seals.cancelled(this.#prefixedNotification(frame, json), json)
+    if (frame.role !== 'final') {
+      const shown = this.#notification(frame, json)
+      return shown === null ? null : this.#seals.cancelled(shown, json)
+    }
     if (this.#asksForWithheld(frame))
       throw new AbandonedError('the server requires a capability that it was not offered')
     // A resumed list would not pass the list filters, so the client must request it again.
@@ -311,11 +315,15 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     return shared === null ? json : withSharedUris(json, value, { method: this.#method, prefix: shared.prefix })
   }
 
-  /** The same for a notification. */
-  #prefixedNotification(frame: McpFrame, json: Uint8Array): McpFrame {
-    const { shared } = this.#context.request
-    const prefixed = shared === null ? json : withNotifiedUri(json, frame.value, shared.prefix)
-    return prefixed === json ? frame : frame.withJson(prefixed)
+  /** Returns a notification as the client must read it; null for one about a task of another session. */
+  #notification(frame: McpFrame, json: Uint8Array): McpFrame | null {
+    const { call, request } = this.#context
+    const known = this.#forwarder.tasks.notified(call.facts, frame.value)
+    if (known === 'foreign') return null
+    const { shared } = request
+    const prefixed = shared === null ? json : withShared(json, frame.value, shared.prefix)
+    const shown = prefixed === json ? frame : frame.withJson(prefixed)
+    return known === null ? shown : shown.asking([known])
   }
 
   /**
@@ -324,7 +332,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
    */
   #serverRequest(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (!isAsk(member(frame.value, 'method'))) return this.#answerServer(frame, json)
-    return this.#seals.serverRequest(frame, json, this.#forwarder.clock.now())
+    const { shared } = this.#context.request
+    const shown = shared === null ? json : withSharedTaskIds(json, frame.value, shared.prefix)
+    return this.#seals.serverRequest(frame, shown, this.#forwarder.clock.now())
   }
 
   #answerServer(frame: McpFrame, json: Uint8Array): null {
@@ -372,6 +382,12 @@ export function isStream({ status, headers }: UpstreamHead): boolean {
 /** Returns true for messages whose response may be a stream: requests and GET. */
 function mayStream({ kind }: McpRequest): boolean {
   return kind === 'request' || kind === 'listen'
+}
+
+/** Returns a notification with URIs and ids of tasks as at the address of all servers. */
+function withShared(json: Uint8Array, value: unknown, prefix: string): Uint8Array {
+  const located = withNotifiedUri(json, value, prefix)
+  return withSharedFollowedIds(withSharedTaskIds(located, value, prefix), value, prefix)
 }
 
 const NO_FRAMES: readonly McpFrame[] = []

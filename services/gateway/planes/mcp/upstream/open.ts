@@ -14,6 +14,7 @@ import {
 } from '../../../call/index.ts'
 import { UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
 import type { Sealer } from '../seal/seal.ts'
+import type { McpTasks } from '../tasks/tasks.ts'
 import type { AbandonedCalls } from './abandoned.ts'
 
 /** How to connect to a server. */
@@ -54,6 +55,7 @@ export interface Forwarder {
   /** CA bundle for every server; null: none. */
   readonly extraCA: string | null
   readonly abandoned: AbandonedCalls
+  readonly tasks: Pick<McpTasks, 'notified'>
   /** Socket of the stdio bridge; null: there is none. */
   readonly stdioSocket: string | null
 }

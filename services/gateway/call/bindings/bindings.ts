@@ -1,9 +1,11 @@
 import type { Clock, SharedPool } from '@plat/core'
 import { followJournal, type Journal, type JournalEntry } from '@plat/state'
-import { agentOf, type Denial, deny, type Identity, unstored } from '../../../call/index.ts'
-import type { BindingEvent, Owner } from './events.ts'
+import { type Denial, deny } from '../denial.ts'
+import type { Identity } from '../facts.ts'
+import { unstored } from '../unstored.ts'
+import { type BindingEvent, type BoundTask, type Owner, ownerKeys } from './events.ts'
 
-/** How long a task or context is kept after its last use, in milliseconds: 30 days. */
+/** How long a task or context of A2A is kept after its last use, in milliseconds: 30 days. */
 export const KEPT_MS = 30 * 24 * 3600 * 1000
 /** Minimum time between journal entries about its use, in milliseconds. */
 const NOTE_EVERY_MS = 3600 * 1000
@@ -17,7 +19,7 @@ const MAX_ID_CHARS = 256
 /** Maximum number of sessions per task or context. With more senders they count as unknown. */
 const SESSIONS_MAX = 32
 
-/** Kinds of ids that agents return to callers for later use. */
+/** Kinds of ids that agents and servers return to callers for later use. */
 export type BoundKind = 'task' | 'context'
 
 export interface BindingsOptions {
@@ -27,6 +29,8 @@ export interface BindingsOptions {
   readonly pool: SharedPool
   /** Called when the journal could not be written. */
   readonly onFault: (error: unknown) => void
+  /** Returns how long a binding is kept after its last use, in milliseconds; `status` is that of a task of a server. Default: 30 days. */
+  readonly keptMs?: (status: string | null) => number
 }
 
 class Binding {
@@ -40,10 +44,13 @@ class Binding {
   writing: Promise<Denial | null> | null = null
   /** Sessions of the owner that sent into it, or null if unknown. */
   sessions: Set<string> | null
+  /** Null for ids of agents. */
+  task: BoundTask | null
 
-  constructor({ owner, call, at, sessions }: Pick<BoundEvent, 'owner' | 'call' | 'at' | 'sessions'>) {
+  constructor({ owner, call, at, sessions, task }: Pick<BoundEvent, 'owner' | 'call' | 'at' | 'sessions' | 'task'>) {
     this.owner = owner
     this.call = call
+    this.task = task ?? null
     this.usedAt = at
     this.notedAt = at
     this.sessions = sessions === undefined ? null : new Set(sessions)
@@ -67,16 +74,27 @@ type BoundEvent = Extract<BindingEvent, { readonly t: 'bound' }>
 /** The call whose response contained an id. */
 export interface Bringing {
   readonly identity: Identity
-  /** `a2a/<ns>/<agent>`. */
+  /** A prefix, a slash, and the callee: `a2a/<ns>/<agent>`. */
   readonly server: string
   readonly call: string
   /** Sessions of the caller whose messages caused it, or null if unknown. Default: the caller's session. */
   readonly sessions?: readonly string[] | null
+  /** Set for a task of a server, which only the caller's session owns. Absent: every session of the agent and user owns it. */
+  readonly task?: BoundTask
+}
+
+/** A task of a server, with its owner. */
+export interface OwnedTask {
+  readonly owner: Owner
+  /** The call whose response contained it. */
+  readonly call: string
+  readonly id: string
+  readonly task: BoundTask
 }
 
 /**
- * Owners of the tasks and contexts of agents: a projection of the journal, plus pending writes. Agents choose the ids; an id
- * without an owner belongs to no caller, so that guessed ids cannot be claimed.
+ * Owners of the tasks and contexts of agents and servers: a projection of the journal, plus pending writes. Agents and servers choose the
+ * ids; an id without an owner belongs to no caller, so that guessed ids cannot be claimed.
  */
 export class Bindings {
   readonly #options: BindingsOptions
@@ -127,6 +145,43 @@ export class Bindings {
     return true
   }
 
+  /** Returns the caller's task of a server, and records its use; null if the caller owns none with this id. */
+  taskOf(identity: Identity, server: string, id: string): OwnedTask | null {
+    if (!this.owns(identity, server, 'task', id)) return null
+    const binding = this.#bindings.get(keyOf(server, 'task', id))
+    return binding?.task ? { owner: binding.owner, call: binding.call, id, task: binding.task } : null
+  }
+
+  /** Returns the tasks of servers for which `isWanted` returns true. */
+  tasksWhere(isWanted: (owned: Omit<OwnedTask, 'id'>) => boolean): readonly OwnedTask[] {
+    const wanted: OwnedTask[] = []
+    for (const [key, { owner, call, task }] of this.#bindings) {
+      if (task === null || !isWanted({ owner, call, task })) continue
+      // `task/<callee>/<id>`; the callee has no slash.
+      wanted.push({ owner, call, task, id: key.slice(key.indexOf('/', key.indexOf('/') + 1) + 1) })
+    }
+    return wanted
+  }
+
+  /**
+   * Stores the status of a task of a server. Resolves to true if this replica stored a change, false if the status was known or another
+   * replica changed the task at the same time. Never rejects.
+   */
+  async changed(server: string, id: string, status: string): Promise<boolean> {
+    const key = keyOf(server, 'task', id)
+    const binding = this.#bindings.get(key)
+    if (!binding?.task || binding.task.status === status) return false
+    const { version } = binding
+    binding.task = { ...binding.task, status }
+    try {
+      const at = this.#options.clock.now()
+      return (await this.#options.journal.append(key, [{ t: 'status', at, status }], version)) !== 'conflict'
+    } catch (error) {
+      this.#options.onFault(error)
+      return true
+    }
+  }
+
   /** Returns the call whose response contained it, for any owner, or null if unknown. */
   callOf(server: string, kind: BoundKind, id: string): string | null {
     return this.#bindings.get(keyOf(server, kind, id))?.call ?? null
@@ -154,32 +209,35 @@ export class Bindings {
 
   /** Binds an id to the caller. Resolves with null when durable; returns null at once if the caller owned it before. */
   bind(bringing: Bringing, kind: BoundKind, id: string): null | Denial | Promise<Denial | null> {
-    const { identity, server, call, sessions = [identity.session] } = bringing
-    if (id.length > MAX_ID_CHARS) return deny('upstream_error', `${server} gave a ${kind} id that is too long`)
+    const { identity, server, call, sessions = [identity.session], task } = bringing
+    const name = task?.server ?? server
+    if (id.length > MAX_ID_CHARS) return deny('upstream_error', `${name} gave a ${kind} id that is too long`)
     const key = keyOf(server, kind, id)
     const known = this.#bindings.get(key)
     if (known !== undefined) {
-      if (!isOwner(known.owner, identity)) return foreign(server)
+      if (!isOwner(known.owner, identity)) return foreign(name)
       this.#use(key, known)
       const sent = () => this.#sent(key, known, sessions)
       if (known.writing === null) return sent()
       return known.missing(sessions).length === 0 ? known.writing : known.writing.then((denial) => denial ?? sent())
     }
-    const bound = this.#pool.acquire(agentOf(identity))
-    if (bound === 'share') return deny('rate_limited', 'this agent has reached its share of tasks')
-    if (bound === 'total') return deny('state_unavailable', 'too many tasks of agents')
+    const owner = ownerOf(identity, task !== undefined)
+    const bound = this.#pool.acquire(ownerKeys(owner))
+    if (bound === 'share') return deny('rate_limited', 'this caller has reached its share of tasks')
+    if (bound === 'total') return deny('state_unavailable', 'too many tasks')
     const at = this.#options.clock.now()
-    const binding = new Binding({ owner: ownerOf(identity), call, at, ...(sessions && { sessions: [...sessions] }) })
+    const sent = sessions && { sessions: [...sessions] }
+    const binding = new Binding({ owner, call, at, ...sent, ...(task && { task }) })
     this.#bindings.set(key, binding)
-    binding.writing = this.#write(key, binding, server)
+    binding.writing = this.#write(key, binding, name)
     return binding.writing
   }
 
-  async #write(key: string, binding: Binding, server: string): Promise<Denial | null> {
+  async #write(key: string, binding: Binding, name: string): Promise<Denial | null> {
     try {
       await this.#options.journal.append(key, [boundEvent(binding)])
       const stored = this.#bindings.get(key) ?? binding
-      return isOwner(stored.owner, binding.owner) ? null : foreign(server)
+      return isOwner(stored.owner, binding.owner) ? null : foreign(name)
     } catch (error) {
       if (this.#bindings.get(key) === binding) this.#forget(key, binding)
       return unstored(error, 'the owner of the task cannot be stored', this.#options.onFault)
@@ -221,15 +279,16 @@ export class Bindings {
     this.#events++
     let binding = this.#bindings.get(key)
     // Pending writes yield to what another replica wrote first.
-    const isFree = binding === undefined || binding.writing !== null || binding.usedAt + KEPT_MS <= event.at
+    const isFree = binding === undefined || binding.writing !== null || this.#endOf(binding) <= event.at
     if (event.t === 'bound' && isFree) {
-      if (binding !== undefined) this.#pool.release(agentOf(binding.owner))
+      if (binding !== undefined) this.#pool.release(ownerKeys(binding.owner))
       binding = new Binding(event)
       this.#bindings.set(key, binding)
-      this.#pool.add(agentOf(binding.owner))
+      this.#pool.add(ownerKeys(binding.owner))
     }
     if (binding !== undefined) {
       if (event.t === 'sent') binding.sentBy(event.session)
+      if (event.t === 'status' && binding.task !== null) binding.task = { ...binding.task, status: event.status }
       binding.version = version
       binding.usedAt = Math.max(binding.usedAt, event.at)
       binding.notedAt = Math.max(binding.notedAt, event.at)
@@ -249,12 +308,17 @@ export class Bindings {
   #sweep(): void {
     const now = this.#options.clock.now()
     for (const [key, binding] of this.#bindings)
-      if (binding.writing === null && binding.usedAt + KEPT_MS <= now) this.#forget(key, binding)
+      if (binding.writing === null && this.#endOf(binding) <= now) this.#forget(key, binding)
   }
 
   #forget(key: string, { owner }: Binding): void {
     this.#bindings.delete(key)
-    this.#pool.release(agentOf(owner))
+    this.#pool.release(ownerKeys(owner))
+  }
+
+  /** Returns when a binding expires if it is not used again. */
+  #endOf({ usedAt, task }: Binding): number {
+    return usedAt + (this.#options.keptMs?.(task?.status ?? null) ?? KEPT_MS)
   }
 
   /** Compacts the journal. Never rejects. */
@@ -273,25 +337,26 @@ export class Bindings {
   }
 }
 
-/** `<kind>/<ns>/<agent>/<id>`: ids may contain any character, so they come last. */
+/** `<kind>/<callee>/<id>`: ids may contain any character, so they come last. */
 function keyOf(server: string, kind: BoundKind, id: string): string {
   return `${kind}${server.slice(server.indexOf('/'))}/${id}`
 }
 
 /** Returns one event with the whole binding. */
-function boundEvent({ usedAt: at, owner, call, sessions }: Binding): BoundEvent {
-  return { t: 'bound', at, owner, call, ...(sessions !== null && { sessions: [...sessions] }) }
+function boundEvent({ usedAt: at, owner, call, sessions, task }: Binding): BoundEvent {
+  return { t: 'bound', at, owner, call, ...(sessions !== null && { sessions: [...sessions] }), ...(task && { task }) }
 }
 
-function ownerOf({ tenant, namespace, agent, user, issuer }: Identity): Owner {
-  return { tenant, namespace, agent, user, issuer }
+function ownerOf({ tenant, namespace, agent, user, issuer, session }: Identity, ofSession: boolean): Owner {
+  return { tenant, namespace, agent, user, issuer, ...(ofSession && { session }) }
 }
 
-function foreign(server: string): Denial {
-  return deny('upstream_error', `${server} responded with an id of another owner`)
+function foreign(name: string): Denial {
+  return deny('upstream_error', `${name} responded with an id of another owner`)
 }
 
-function isOwner(owner: Owner, { tenant, namespace, agent, user, issuer }: Owner): boolean {
+function isOwner(owner: Owner, { tenant, namespace, agent, user, issuer, session }: Owner): boolean {
+  if (owner.session !== undefined && owner.session !== session) return false
   // Issuers may use one name for different people. An owner recorded without issuer matches no caller.
   if (owner.user !== user || owner.issuer !== issuer) return false
   return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent

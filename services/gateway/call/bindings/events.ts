@@ -1,7 +1,7 @@
 import type { PoolCaller } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
-import { agentOf } from '../../../call/index.ts'
+import { agentOf } from '../facts.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -14,9 +14,33 @@ const ownerSchema = Type.Object(
     user: Type.Union([Type.String(), Type.Null()]),
     /** Issuer of the owner's tokens; absent in events of older versions. */
     issuer: Type.Optional(Type.String()),
+    /** Set if only this session of the agent owns it. */
+    session: Type.Optional(Type.String()),
   },
   closed,
 )
+
+const sessionSchema = Type.Object({ namespace: Type.String(), agent: Type.String(), session: Type.String() }, closed)
+
+const taskSchema = Type.Object(
+  {
+    /** The server as its caller names it, and its `target.key`. */
+    server: Type.String(),
+    target: Type.String(),
+    tool: Type.String(),
+    status: Type.String(),
+    revision: Type.String(),
+    /** The server's session in which it was created, sealed for its owner; absent: none. */
+    session: Type.Optional(Type.String()),
+    /** The owner's token with those that it derives from, and the sessions that it derives from: revoking one of them ends the task. */
+    tokens: Type.Array(Type.String(), { minItems: 1 }),
+    derivedFrom: Type.Array(sessionSchema),
+  },
+  closed,
+)
+
+/** A task of an MCP server. */
+export type BoundTask = Static<typeof taskSchema>
 
 const eventSchema = Type.Union([
   /** `call` is the one whose response contained it; times in milliseconds since the epoch. */
@@ -28,18 +52,22 @@ const eventSchema = Type.Union([
       call: Type.String(),
       /** Sessions of the owner that sent the cause; absent if there are too many, or in events of older versions. */
       sessions: Type.Optional(Type.Array(Type.String())),
+      /** Absent for tasks and contexts of agents. */
+      task: Type.Optional(taskSchema),
     },
     closed,
   ),
+  /** A task of a server has another status. */
+  Type.Object({ t: Type.Literal('status'), at: Type.Number(), status: Type.String() }, closed),
   /** A session of the owner sends a message into it; absent if the senders are unknown. */
   Type.Object({ t: Type.Literal('sent'), at: Type.Number(), session: Type.Optional(Type.String()) }, closed),
   Type.Object({ t: Type.Literal('used'), at: Type.Number() }, closed),
 ])
 
-/** Owner of a task or context: an agent, for one user. Any session of both may continue it. */
+/** Owner of a task or context: an agent, for one user, with all its sessions or with one. */
 export type Owner = Static<typeof ownerSchema>
 
-/** An event of a task or context. The journal key is `<task or context>/<ns>/<agent>/<id>`. */
+/** An event of a task or context. The journal key is `<task or context>/<callee>/<id>`. */
 export type BindingEvent = Static<typeof eventSchema>
 
 /** Decodes an event of the journal. Throws for unknown kinds, so that no binding loses its owner. */
@@ -54,4 +82,10 @@ export function ownerIn(key: string, [event]: readonly BindingEvent[]): PoolCall
   if (event?.t !== 'bound') return key
   const agent = agentOf(event.owner)
   return [agent, `${agent}/${event.sessions?.[0] ?? ''}`]
+}
+
+/** Returns the keys by which shares of bindings are counted: the agent, and the session if only that owns them. */
+export function ownerKeys(owner: Owner): PoolCaller {
+  const agent = agentOf(owner)
+  return owner.session === undefined ? agent : [agent, `${agent}/${owner.session}`]
 }
