@@ -29,17 +29,16 @@ import type { Infra } from './infra.ts'
 import type { Sandboxes } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
-/** Targets beside servers, models and agents. */
+/** Targets beside servers, models and agents, and what works on those of servers. */
 interface Callees {
+  readonly pins: PinsFeature
+  readonly mcp: TaskPlane
   readonly sandboxes: Sandboxes
   readonly infra: Infra
 }
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
-export function createPipeline(
-  shared: Shared,
-  features: Features & Callees & { readonly pins: PinsFeature; readonly mcp: TaskPlane },
-): Runner {
+export function createPipeline(shared: Shared, features: Features & Callees): Runner {
   const { authenticator, revocations, servers, agents, taint, guards, policies, approvals, budgets, pins } = features
   const { offline } = features
   const { config, audit, live, overload, snapshots, clock, log, metrics, keep } = shared
@@ -110,7 +109,7 @@ function observersOf({ sessions, activity, captures, traces }: Features): readon
 }
 
 /** From the name that a caller uses to what is called, wherever it may stand. */
-function createResolve({ residency }: Shared, features: Features & Callees) {
+function createResolve({ residency }: Shared, features: Features & Omit<Callees, 'pins' | 'mcp'>) {
   const { servers, models, agents, sandboxes, infra } = features
   const byPlane = resolveByPlane({
     mcp: servers.stage,

@@ -33,8 +33,7 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
     identity,
     target,
     tool: target.tool,
-    operation: call.operation,
-    method: call.method,
+    ...(call.operation === 'mcp.task' ? TOOL_CALL : { operation: call.operation, method: call.method }),
     taints: taints.labels,
     sinks: target.labels.sinks,
     args: argumentsOf(call),
@@ -44,7 +43,10 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
   }
 }
 
-/** A reply, or a request for a task, is evaluated as the call in which the server sent its request or task; the arguments of that call are gone. */
+/** A request for a task is evaluated as the call that created it. */
+const TOOL_CALL = { operation: 'mcp.call', method: 'tools/call' } as const
+
+/** A reply, or a request for a task, belongs to a call whose arguments are gone. */
 function argumentsOf({ operation, body }: Call): PolicyInput['args'] {
   if (operation === 'mcp.answer' || operation === 'mcp.task') return 'unknown'
   return body === null ? null : body.args
@@ -63,7 +65,7 @@ export interface ListedTool {
 /** Returns the policy input of one entry of a `tools/list`: a call with unknown arguments. */
 export function questionOfTool(listed: ListedTool, tool: string, now: number): PolicyInput {
   const { identity, target, taints, sinks } = listed
-  const message = { operation: 'mcp.call', method: 'tools/call', args: 'unknown', beside: 'unknown' } as const
+  const message = { ...TOOL_CALL, args: 'unknown', beside: 'unknown' } as const
   return { ...message, identity, target, tool, taints, sinks, now }
 }
 

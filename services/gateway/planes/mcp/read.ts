@@ -23,8 +23,7 @@ import { McpBody, type McpRequest, originOf, type SharedRequest } from './messag
 import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import { bindingOf, type Origin, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
 import { withoutServer } from './shared/naming.ts'
-import { followedTasks, relatedTasks, type TaskIdChanges } from './tasks/ids.ts'
-import { declaresTasks, TASKS_EXTENSION } from './tasks/status.ts'
+import { aboutTask, taskChanges } from './tasks/request.ts'
 
 /** Prefix of the path; the rest is the name of a server. */
 const PREFIX = '/mcp/'
@@ -293,7 +292,7 @@ export function classify(posted: Posted): Classified {
     lastEvent: null,
     opened,
     replaced: tasks.replaced.length === 0 ? replaced : [...replaced, ...tasks.replaced],
-    withheld: [...refused, ...withheld, ...tasks.withheld],
+    withheld: withheld.length + tasks.withheld.length === 0 ? refused : [...refused, ...withheld, ...tasks.withheld],
     task,
     shared: posted.shared,
   }
@@ -301,15 +300,6 @@ export function classify(posted: Posted): Classified {
   if (isDenial(session)) return { request, verdict: session }
   const denial = refusal(posted, request, { stated, row, meta }) ?? (isDenial(unsealed) ? unsealed : null)
   return { request, verdict: denial ?? verdictOf(posted, request, row) }
-}
-
-/** Returns the changes to ids of tasks that a message names beside its parameters. */
-function taskChanges(posted: Posted, method: string): TaskIdChanges {
-  const own = (id: string) => {
-    const text = posted.shared === null ? id : withoutServer(id, posted.shared.prefix)
-    return text === null || posted.task(text) === null ? null : text
-  }
-  return method === 'subscriptions/listen' ? followedTasks(posted.message, own) : relatedTasks(posted.message, own)
 }
 
 /** Returns the parsed request of a valid message. */
@@ -328,19 +318,6 @@ function verdictOf(
   return { operation: row.operation, method, server, name, body, parent: origin?.call ?? null }
 }
 
-/** A request for a task is judged like the call that created it. */
-function aboutTask(body: McpBody, { era, method, task }: McpRequest, server: string): Classified['verdict'] {
-  if (era === 'modern' && !declaresTasks(body.value)) {
-    const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } }
-    const data = { rpc: MISSING_CAPABILITY, requiredCapabilities }
-    return deny('invalid_request', `${method} needs the client capability ${TASKS_EXTENSION}`, { data })
-  }
-  // Also for a task of another session, which must look like one that does not exist.
-  if (task === undefined) return deny('not_found', 'no such task', { data: { rpc: INVALID_PARAMS } })
-  const { call: parent } = task
-  return { operation: 'mcp.task', method, server, name: task.task.tool, body, parent, parentOperation: 'mcp.call' }
-}
-
 /** Returns the server's session in which a value was sealed at the address of all servers; null for other values. */
 function issuedIn(sealed: Sealed | null | undefined): Sealed | null {
   return sealed?.session === undefined ? null : { id: sealed.session, target: sealed.target }
@@ -352,10 +329,6 @@ function answerOf(body: McpBody, origin: Origin | null, server: string): Classif
   const { call: parent, operation: parentOperation, method, tool: name } = origin
   return { operation: 'mcp.answer', method, server, name, body, parent, parentOperation }
 }
-
-/** JSON-RPC "invalid params", and the error of revision 2026-07-28 for a missing capability of the client. */
-const INVALID_PARAMS = -32602
-const MISSING_CAPABILITY = -32021
 
 const UNKNOWN = { era: 'legacy', revision: '' } as const
 

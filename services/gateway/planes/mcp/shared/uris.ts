@@ -1,6 +1,7 @@
 import { elementSpans, findSpan, isObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { spliced, withValue } from '../message.ts'
+import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/ids.ts'
 import { sharedUri } from './naming.ts'
 
 /**
@@ -44,8 +45,13 @@ export function withSharedUris(
   }
 }
 
-/** Returns a notification of a server with its URI, if it has one, as the client must write it. */
-export function withNotifiedUri(json: Uint8Array, value: unknown, prefix: string): Uint8Array {
+/** Returns a notification of a server with its URI and its ids of tasks, if it has any, as the client must write them. */
+export function withSharedNames(json: Uint8Array, value: unknown, prefix: string): Uint8Array {
+  const located = withNotifiedUri(json, value, prefix)
+  return withSharedFollowedIds(withSharedTaskIds(located, value, prefix), value, prefix)
+}
+
+function withNotifiedUri(json: Uint8Array, value: unknown, prefix: string): Uint8Array {
   if (member(value, 'method') !== 'notifications/resources/updated') return json
   const uri = member(member(value, 'params'), 'uri')
   return typeof uri === 'string' ? withValue(json, ['params', 'uri'], jsonText(sharedUri(prefix, uri))) : json

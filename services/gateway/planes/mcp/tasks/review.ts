@@ -87,7 +87,9 @@ class TaskReview implements RunningReview {
     const id = task.taskId
     const bound = this.#options.tasks.bind(this.#call, this.#request, { id, state })
     const message = statusMessage(this.#method, id, state)
-    return whenReady(bound, (denial) => (denial === null ? [this.#shown(frame, [message])] : this.#refused(denial, id)))
+    return whenReady(bound, (denial) =>
+      denial === null ? [this.#relayed(frame, [message])] : this.#refused(denial, id),
+    )
   }
 
   /** A task that gets no owner can be read by no caller, so it is cancelled. One of another owner is not. */
@@ -108,7 +110,7 @@ class TaskReview implements RunningReview {
     const state = this.#stateIn(result)
     const isNew = state !== null && this.#options.tasks.changes(owned, state)
     const messages = isNew ? [statusMessage(this.#method, owned.id, state), ...requestsIn(json, result)] : []
-    return [this.#shown(frame, messages)]
+    return [this.#relayed(frame, messages)]
   }
 
   /** The result of `tasks/result` is that of the call, whose task has ended. */
@@ -135,7 +137,7 @@ class TaskReview implements RunningReview {
   }
 
   /** Returns a response as the client must read it, which differs at the address of all servers. */
-  #shown(frame: McpFrame, messages: readonly Message[]): McpFrame {
+  #relayed(frame: McpFrame, messages: readonly Message[]): McpFrame {
     const { shared } = this.#request
     const asking = messages.length === 0 ? frame : frame.asking([...frame.messages, ...messages])
     if (shared === null || asking.json === null) return asking

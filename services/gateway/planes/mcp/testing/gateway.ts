@@ -38,13 +38,8 @@ export interface PlaneSetup {
 }
 
 /** Starts the gateway. A bearer token is `<session>` or `<agent>:<session>`; every session may use all servers except `hidden`. */
-export async function startPlane({
-  servers,
-  allows = () => true,
-  options = {},
-  scopes = SCOPES,
-  bytes,
-}: PlaneSetup): Promise<PlaneUnderTest> {
+export async function startPlane(setup: PlaneSetup): Promise<PlaneUnderTest> {
+  const { servers, allows = () => true, options = {}, scopes = SCOPES, bytes } = setup
   const clock = systemClock
   const ids = systemIds(clock)
   const dialer = createDialer({ log: silentLog })
@@ -52,10 +47,7 @@ export async function startPlane({
   const named = (name: string) => upstreamOf(name, servers[name])
   const sealer = createSealer([randomBytes(32)], clock, ids)
   const ledgers = { of: () => memoryLedger(records) }
-  const tasks = await McpTasks.open({
-    ...{ clock, ledgers, sealer, log: silentLog, config: { auditPath: '' } },
-    journals: { shared: false, catchUp: null, open: async () => createMemoryJournal(() => clock.now()) },
-  })
+  const tasks = await openTasks({ clock, ledgers, sealer })
   const plane = createMcpPlane({
     tasks,
     upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
@@ -91,9 +83,8 @@ export async function startPlane({
     metrics: { decided() {}, responded() {}, upstream() {}, upstreamFailed() {} },
     log: silentLog,
   })
-  const raw = [
-    { prefix: '/mcp/', handle: (exchange: Parameters<typeof runner.run>[0]) => void runner.run(exchange, plane) },
-  ]
+  const handle = (exchange: Parameters<typeof runner.run>[0]) => void runner.run(exchange, plane)
+  const raw = [{ prefix: '/mcp/', handle }]
   const listener = await listen({ address: '127.0.0.1:0', clock, ids, log: silentLog, raw })
   return {
     url: `${listener.url}/mcp/`,
@@ -105,6 +96,14 @@ export async function startPlane({
       await tasks.close()
     },
   }
+}
+
+function openTasks(
+  parts: Pick<Parameters<typeof McpTasks.open>[0], 'clock' | 'ledgers' | 'sealer'>,
+): Promise<McpTasks> {
+  const open = async <E>() => createMemoryJournal<E>(() => parts.clock.now())
+  const journals = { shared: false, catchUp: null, open }
+  return McpTasks.open({ ...parts, journals, log: silentLog, config: { auditPath: '' } })
 }
 
 function upstreamOf(name: string, server: PlaneSetup['servers'][string] | undefined): McpUpstream | null {

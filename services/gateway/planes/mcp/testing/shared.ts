@@ -21,19 +21,25 @@ export interface SharedFixture {
   send(message: object, headers?: Readonly<Record<string, string>>): Promise<Response>
   /** Returns the records of the ledger. */
   records(): readonly Readonly<Record<string, unknown>>[]
+  readonly auditPath: string
+  /** Stops the gateway before the end of the test. */
+  stop(): Promise<void>
 }
 
 /** Starts a gateway with these servers, by name. `rules` are those of the policy of the callers. */
 export async function startShared(
   t: Ends,
   servers: Readonly<Record<string, string>>,
-  { rules, ...own }: { readonly rules?: readonly object[] } & Readonly<Record<string, unknown>> = {},
+  {
+    rules,
+    ...own
+  }: { readonly rules?: readonly object[]; readonly auditPath?: string } & Readonly<Record<string, unknown>> = {},
 ): Promise<SharedFixture> {
   const dir = tempFolder()
-  const auditPath = join(dir, 'audit.jsonl')
+  const { auditPath = join(dir, 'audit.jsonl') } = own
   const policyFile = join(dir, 'own-policies.json')
   await writeFile(policyFile, policiesFile([testPolicy(rules === undefined ? {} : { rules })]))
-  const { gateway, issuer } = await started(t, { upstreams: servers, auditPath, policyFile, ...own })
+  const { gateway, issuer } = await started(t, { upstreams: servers, policyFile, ...own, auditPath })
   const token: SharedFixture['token'] = (session = 's1', names = Object.keys(servers)) =>
     issuer.token({
       sub: `spiffe://${TEST_TRUST_DOMAIN}/ns/default/agent/assistant/session/${session}`,
@@ -45,6 +51,10 @@ export async function startShared(
   return {
     url,
     adminUrl: gateway.adminUrl,
+    auditPath,
+    async stop() {
+      await gateway.drain()
+    },
     token,
     send: (message, headers = {}) =>
       fetch(url, {

@@ -13,11 +13,17 @@ const METHOD = 'tasks/cancel'
 /** Statuses from which on the server has not processed the request. */
 const SERVER_ERROR = 500
 
-/** Requests a task's cancellation for its owner. Resolves to false if the server did not process the request. Never rejects. */
+/** Requests a task's cancellation for its owner; `upstream` is null if the server is unknown now. Resolves to false if the server did not process the request. Never rejects. */
 export async function cancelAt(
   forwarder: Forwarder,
-  { upstream, task, owner }: { readonly upstream: McpUpstream; readonly task: CancelledTask; readonly owner: Identity },
+  {
+    upstream,
+    task,
+    owner,
+  }: { readonly upstream: McpUpstream | null; readonly task: CancelledTask; readonly owner: Identity },
 ): Promise<boolean> {
+  // Without the server there is nothing to cancel.
+  if (upstream === null || upstream.builtin) return true
   try {
     const credential = await forwarder.credentials.of(upstream, owner)
     if (isDenial(credential)) return false

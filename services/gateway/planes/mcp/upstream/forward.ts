@@ -34,8 +34,8 @@ import { ReplySeals } from '../frames/seals.ts'
 import { upstreamHeaders } from '../headers.ts'
 import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
 import { bindingOf } from '../seal/seal.ts'
-import { withNotifiedUri, withSharedUris } from '../shared/uris.ts'
-import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/ids.ts'
+import { withSharedNames, withSharedUris } from '../shared/uris.ts'
+import { withSharedTaskIds } from '../tasks/ids.ts'
 import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, stdioFailure, timeoutOf } from './open.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
@@ -159,8 +159,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
   #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (frame.role === 'request') return this.#serverRequest(frame, json)
     if (frame.role !== 'final') {
-      const shown = this.#notification(frame, json)
-      return shown === null ? null : this.#seals.cancelled(shown, json)
+      const relayed = this.#notification(frame, json)
+      return relayed === null ? null : this.#seals.cancelled(relayed, json)
     }
     if (this.#asksForWithheld(frame))
       throw new AbandonedError('the server requires a capability that it was not offered')
@@ -321,9 +321,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     const known = this.#forwarder.tasks.notified(call.facts, frame.value)
     if (known === 'foreign') return null
     const { shared } = request
-    const prefixed = shared === null ? json : withShared(json, frame.value, shared.prefix)
-    const shown = prefixed === json ? frame : frame.withJson(prefixed)
-    return known === null ? shown : shown.asking([known])
+    const prefixed = shared === null ? json : withSharedNames(json, frame.value, shared.prefix)
+    const relayed = prefixed === json ? frame : frame.withJson(prefixed)
+    return known === null ? relayed : relayed.asking([known])
   }
 
   /**
@@ -333,8 +333,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
   #serverRequest(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (!isAsk(member(frame.value, 'method'))) return this.#answerServer(frame, json)
     const { shared } = this.#context.request
-    const shown = shared === null ? json : withSharedTaskIds(json, frame.value, shared.prefix)
-    return this.#seals.serverRequest(frame, shown, this.#forwarder.clock.now())
+    const relayed = shared === null ? json : withSharedTaskIds(json, frame.value, shared.prefix)
+    return this.#seals.serverRequest(frame, relayed, this.#forwarder.clock.now())
   }
 
   #answerServer(frame: McpFrame, json: Uint8Array): null {
@@ -382,12 +382,6 @@ export function isStream({ status, headers }: UpstreamHead): boolean {
 /** Returns true for messages whose response may be a stream: requests and GET. */
 function mayStream({ kind }: McpRequest): boolean {
   return kind === 'request' || kind === 'listen'
-}
-
-/** Returns a notification with URIs and ids of tasks as at the address of all servers. */
-function withShared(json: Uint8Array, value: unknown, prefix: string): Uint8Array {
-  const located = withNotifiedUri(json, value, prefix)
-  return withSharedFollowedIds(withSharedTaskIds(located, value, prefix), value, prefix)
 }
 
 const NO_FRAMES: readonly McpFrame[] = []

@@ -1,0 +1,68 @@
+import type { Clock, PoolObservers } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Call, Denial, Identity, Snapshot } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import type { Review } from '../../pipeline/stage.ts'
+import type { RefusalForm } from './answer.ts'
+import type { Sealer } from './seal/seal.ts'
+import type { CancelledTask, McpTasks } from './tasks/tasks.ts'
+import type { Credentials, McpUpstream } from './upstream/open.ts'
+
+/** Looks up servers. */
+export interface Upstreams {
+  /** Returns the server with this `target.key`; null when it is not in the snapshot. */
+  upstream(snapshot: Snapshot, key: string): McpUpstream | null
+  /** Returns the server to which this name resolves for the caller, regardless of its scopes; null when there is none. */
+  named(snapshot: Snapshot, identity: Identity, server: string): McpUpstream | null
+}
+
+/** How calls of an agent are answered. */
+export interface ClientSettings {
+  readonly refusals: RefusalForm
+  /** A `tools/call` that waits for an approval is refused with `approval_pending` after this time. */
+  readonly answerAfterMs: number
+}
+
+export interface McpPlaneOptions {
+  readonly upstreams: Upstreams
+  /** Returns the settings of the caller's agent. */
+  readonly clientOf: (snapshot: Snapshot, caller: Identity) => ClientSettings
+  readonly dialer: Pick<Dialer, 'client'>
+  readonly credentials: Credentials
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly log: Log
+  /** docs/spec/gateway.md: `maxBodyBytes`. */
+  readonly maxBodyBytes: number
+  /** docs/spec/gateway.md: `bodyReadTimeoutSeconds`, in milliseconds. */
+  readonly bodyReadTimeoutMs: number
+  /** docs/spec/gateway.md: `upstreamTimeoutSeconds`, in milliseconds. */
+  readonly upstreamTimeoutMs: number
+  /** docs/spec/gateway.md: the PEM of `upstreamCAFile`; null when empty. Trusted for every server, in addition to its own bundle. */
+  readonly extraCA: string | null
+  /** Socket of the stdio bridge; null: there is none. */
+  readonly stdioSocket: string | null
+  /** docs/spec/gateway.md: `corsOrigins`. A request with any other `Origin` is refused. */
+  readonly origins: ReadonlySet<string>
+  /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */
+  readonly resourceBaseURL: string | null
+  readonly tasks: McpTasks
+  readonly metrics: GatewayMetrics
+  readonly pools?: PoolObservers<'abandoned_calls'>
+}
+
+/** A plane that can also send requests for the gateway itself. */
+export interface RequestingPlane extends Plane {
+  /** Resolves to all pages of the tools that the server of the call offers its caller. Numbers keep their source text. Never rejects. */
+  listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial>
+}
+
+/** A plane that cancels tasks at their servers. */
+export interface TaskPlane {
+  /** Reviews responses that state tasks. */
+  readonly taskReview: Review<'identity' | 'target'>
+  /** See `CancelTask`; servers are those of this snapshot. */
+  cancelTask(snapshot: Snapshot, task: CancelledTask, owner: Identity): Promise<boolean>
+}
