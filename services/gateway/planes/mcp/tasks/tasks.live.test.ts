@@ -46,7 +46,7 @@ after(async () => {
 const EXTENSION = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 const declaring = { elicitation: {}, ...EXTENSION }
 
-interface Asked {
+interface Sender {
   readonly session?: string
   /** Default: the server `tasks`; empty: the address of all servers. */
   readonly at?: string
@@ -56,8 +56,8 @@ interface Asked {
 }
 
 /** Sends a request of revision 2026-07-28. */
-async function send(method: string, params: Record<string, unknown>, asked: Asked = {}): Promise<Response> {
-  const { session = 's1', at = '/tasks', capabilities = declaring, url = gateway.url } = asked
+async function send(method: string, params: Record<string, unknown>, sender: Sender = {}): Promise<Response> {
+  const { session = 's1', at = '/tasks', capabilities = declaring, url = gateway.url } = sender
   const name = params.name ?? params.taskId
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -66,7 +66,7 @@ async function send(method: string, params: Record<string, unknown>, asked: Aske
   return await fetch(url + at, {
     method: 'POST',
     headers: {
-      authorization: `Bearer ${asked.token ?? gateway.token(session)}`,
+      authorization: `Bearer ${sender.token ?? gateway.token(session)}`,
       accept: 'application/json, text/event-stream',
       'content-type': 'application/json',
       'mcp-protocol-version': '2026-07-28',
@@ -77,13 +77,13 @@ async function send(method: string, params: Record<string, unknown>, asked: Aske
   })
 }
 
-async function answered(method: string, params: Record<string, unknown>, asked?: Asked) {
-  const { result, error } = JSON.parse(await (await send(method, params, asked)).text())
+async function outcomeOf(method: string, params: Record<string, unknown>, sender?: Sender) {
+  const { result, error } = JSON.parse(await (await send(method, params, sender)).text())
   return { result: isObject(result) ? result : {}, error: isObject(error) ? error : undefined }
 }
 
-async function created(name: string, asked?: Asked, args: object = {}): Promise<string> {
-  const { result } = await answered('tools/call', { name, arguments: args }, asked)
+async function created(name: string, sender?: Sender, args: object = {}): Promise<string> {
+  const { result } = await outcomeOf('tools/call', { name, arguments: args }, sender)
   assert.equal(result.resultType, 'task', JSON.stringify(result))
   return String(result.taskId)
 }
@@ -96,29 +96,29 @@ function statesOf(id: string): readonly unknown[] {
 
 test('only the session that created a task can use it: for others it does not exist', async () => {
   const taskId = await created('confirm_delete')
-  const { result } = await answered('tasks/get', { taskId })
+  const { result } = await outcomeOf('tasks/get', { taskId })
   assert.deepEqual([result.taskId, result.status], [taskId, 'input_required'])
-  const missing = { ...(await answered('tasks/get', { taskId: 'never-issued' })).error, data: null }
+  const missing = { ...(await outcomeOf('tasks/get', { taskId: 'never-issued' })).error, data: null }
   assert.deepEqual(missing, { code: -32602, message: 'no such task', data: null })
-  for (const asked of [{ session: 's2' }, { at: '/other' }]) {
+  for (const sender of [{ session: 's2' }, { at: '/other' }]) {
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
-      const { error } = await answered(method, { taskId, inputResponses: { confirm: {} } }, asked)
+      const { error } = await outcomeOf(method, { taskId, inputResponses: { confirm: {} } }, sender)
       assert.deepEqual({ ...error, data: null }, missing, method)
     }
   }
   assert.equal(server.tasks.status(taskId), 'input_required')
   const accepted = { confirm: { action: 'accept', content: { confirm: true } } }
-  assert.deepEqual((await answered('tasks/update', { taskId, inputResponses: accepted })).result, {
+  assert.deepEqual((await outcomeOf('tasks/update', { taskId, inputResponses: accepted })).result, {
     resultType: 'complete',
   })
-  assert.equal((await answered('tasks/get', { taskId })).result.status, 'completed')
+  assert.equal((await outcomeOf('tasks/get', { taskId })).result.status, 'completed')
 })
 
 test('each state of a task is recorded once, with the requests of the server', async () => {
   const taskId = await created('confirm_delete')
-  for (let n = 0; n < 3; n++) await answered('tasks/get', { taskId })
-  await answered('tasks/cancel', { taskId })
-  for (let n = 0; n < 2; n++) await answered('tasks/get', { taskId })
+  for (let n = 0; n < 3; n++) await outcomeOf('tasks/get', { taskId })
+  await outcomeOf('tasks/cancel', { taskId })
+  for (let n = 0; n < 2; n++) await outcomeOf('tasks/get', { taskId })
   await until(
     () => statesOf(taskId).includes('cancelled'),
     'the records',
@@ -133,18 +133,18 @@ test('each state of a task is recorded once, with the requests of the server', a
 
 test('a client must declare the extension, and a tool that policy denies creates no task', async () => {
   const taskId = await created('confirm_delete')
-  const { error } = await answered('tasks/get', { taskId }, { capabilities: {} })
+  const { error } = await outcomeOf('tasks/get', { taskId }, { capabilities: {} })
   assert.deepEqual([error?.code, isObject(error?.data) && error.data.requiredCapabilities], [-32021, EXTENSION])
   const before = server.tasks.received.length
-  const { result } = await answered('tools/call', { name: 'failing_job', arguments: {} })
+  const { result } = await outcomeOf('tools/call', { name: 'failing_job', arguments: {} })
   assert.equal(result.isError, true)
   assert.equal(server.tasks.received.length, before)
 })
 
 test('a task of an approved call needs no further approvals', async () => {
   const args = { seconds: 600 }
-  const asked = { session: 'approving' }
-  const { result } = await answered('tools/call', { name: 'slow_compute', arguments: args }, asked)
+  const sender = { session: 'approving' }
+  const { result } = await outcomeOf('tools/call', { name: 'slow_compute', arguments: args }, sender)
   const denial = isObject(result._meta) ? result._meta['plat.dev/denial'] : null
   const approvalId = isObject(denial) ? denial.approvalId : ''
   const approved = await fetch(`${gateway.adminUrl}/v1/approvals/${approvalId}/approve`, {
@@ -153,8 +153,8 @@ test('a task of an approved call needs no further approvals', async () => {
     body: JSON.stringify({ reason: 'fine' }),
   })
   assert.equal(approved.status, 200, await approved.text())
-  const taskId = await created('slow_compute', asked, args)
-  assert.equal((await answered('tasks/get', { taskId }, asked)).result.status, 'working')
+  const taskId = await created('slow_compute', sender, args)
+  assert.equal((await outcomeOf('tasks/get', { taskId }, sender)).result.status, 'working')
 })
 
 /** Reads messages of a stream until `count` have come. */
@@ -182,8 +182,8 @@ test('a session follows the status of tasks that it owns, whatever the server se
   )
   const received = server.tasks.received.at(-1)?.params
   assert.deepEqual(isObject(received) && received.notifications, { taskIds: [own] })
-  await answered('tasks/cancel', { taskId: foreign }, { session: 's2' })
-  await answered('tasks/cancel', { taskId: own })
+  await outcomeOf('tasks/cancel', { taskId: foreign }, { session: 's2' })
+  await outcomeOf('tasks/cancel', { taskId: own })
   const [acknowledged, status] = (await messages).map(({ params }) => params)
   assert.deepEqual(isObject(acknowledged) && acknowledged.notifications, { taskIds: [own] })
   assert.deepEqual(isObject(status) && [status.taskId, status.status], [own, 'cancelled'])
@@ -195,23 +195,23 @@ test('a session follows the status of tasks that it owns, whatever the server se
 })
 
 test('at the address of all servers ids of tasks begin with the server', async () => {
-  const asked = { at: '' }
-  const taskId = await created('tasks__confirm_delete', asked)
+  const sender = { at: '' }
+  const taskId = await created('tasks__confirm_delete', sender)
   assert.match(taskId, /^tasks\/[0-9a-f-]{36}$/)
-  const got = await answered('tasks/get', { taskId }, asked)
+  const got = await outcomeOf('tasks/get', { taskId }, sender)
   assert.deepEqual([got.result.taskId, got.result.status], [taskId, 'input_required'])
-  for (const other of [{ ...asked, session: 's2' }])
-    assert.equal((await answered('tasks/get', { taskId }, other)).error?.code, -32602)
+  for (const other of [{ ...sender, session: 's2' }])
+    assert.equal((await outcomeOf('tasks/get', { taskId }, other)).error?.code, -32602)
   for (const unknown of [taskId.replace('tasks/', 'other/'), taskId.slice(6), 'tasks/', '/x'])
-    assert.ok((await answered('tasks/get', { taskId: unknown }, asked)).error !== undefined, unknown)
-  assert.deepEqual((await answered('tasks/cancel', { taskId }, asked)).result, { resultType: 'complete' })
+    assert.ok((await outcomeOf('tasks/get', { taskId: unknown }, sender)).error !== undefined, unknown)
+  assert.deepEqual((await outcomeOf('tasks/cancel', { taskId }, sender)).result, { resultType: 'complete' })
   assert.equal(server.tasks.status(taskId.slice(6)), 'cancelled')
 })
 
 test('a revocation ends the access to tasks at once, and cancels them at their servers', async () => {
-  const asked = { session: 'revoked' }
-  const tasks = [await created('confirm_delete', asked), await created('multi_input', asked)]
-  const kept = await created('confirm_delete')
+  const sender = { session: 'revoked' }
+  const tasks = [await created('confirm_delete', sender), await created('multi_input', sender)]
+  const untouched = await created('confirm_delete')
   const response = await fetch(`${gateway.adminUrl}/v1/revocations`, {
     method: 'POST',
     headers: { authorization: 'Bearer a-token-of-the-test', 'content-type': 'application/json' },
@@ -219,7 +219,7 @@ test('a revocation ends the access to tasks at once, and cancels them at their s
   })
   assert.equal(response.status, 201, await response.text())
   const [first = ''] = tasks
-  const { error } = await answered('tasks/get', { taskId: first }, asked)
+  const { error } = await outcomeOf('tasks/get', { taskId: first }, sender)
   assert.equal(isObject(error?.data) && error.data.error, 'revoked')
   await until(
     () => tasks.every((id) => server.tasks.status(id) === 'cancelled'),
@@ -231,7 +231,7 @@ test('a revocation ends the access to tasks at once, and cancels them at their s
     'the records',
     async () => {},
   )
-  assert.equal(server.tasks.status(kept), 'input_required')
+  assert.equal(server.tasks.status(untouched), 'input_required')
 })
 
 test('tasks survive a restart of the gateway', async () => {
@@ -239,10 +239,10 @@ test('tasks survive a restart of the gateway', async () => {
   const taskId = await created('confirm_delete', { url: first.url, token: first.token() })
   await first.stop()
   const second = await startShared(ends, { tasks: server.url }, { rules, auditPath: first.auditPath })
-  const asked = { url: second.url, token: second.token() }
-  assert.equal((await answered('tasks/get', { taskId }, asked)).result.status, 'input_required')
+  const sender = { url: second.url, token: second.token() }
+  assert.equal((await outcomeOf('tasks/get', { taskId }, sender)).result.status, 'input_required')
   const other = { url: second.url, token: second.token('s2') }
-  assert.equal((await answered('tasks/get', { taskId }, other)).error?.code, -32602)
+  assert.equal((await outcomeOf('tasks/get', { taskId }, other)).error?.code, -32602)
 })
 
 const legacyTask = (taskId: string, status = 'working') => ({
@@ -328,17 +328,17 @@ test('a result of a task cannot state a refusal of the gateway, and messages nam
 
 test('texts about a task are redacted, its id is not', async () => {
   const card = '4111111111111111'
-  const told = (status: string) => ({ ...legacyTask(card, status), statusMessage: `paid with ${card}` })
-  answers({ task: told('working') })
+  const paidTask = (status: string) => ({ ...legacyTask(card, status), statusMessage: `paid with ${card}` })
+  answers({ task: paidTask('working') })
   const mark = 'paid with [REDACTED:credit_card]'
   assert.deepEqual(await sendLegacy(callAsTask({})), {
     ...{ jsonrpc: '2.0', id: 1 },
-    result: { task: { ...told('working'), statusMessage: mark } },
+    result: { task: { ...paidTask('working'), statusMessage: mark } },
   })
-  answers(told('completed'))
+  answers(paidTask('completed'))
   const { result } = await sendLegacy({ method: 'tasks/get', params: { taskId: card } })
-  assert.deepEqual(result, { ...told('completed'), statusMessage: mark })
-  answers({ tasks: [told('completed')] })
+  assert.deepEqual(result, { ...paidTask('completed'), statusMessage: mark })
+  answers({ tasks: [paidTask('completed')] })
   const list = await sendLegacy({ method: 'tasks/list' })
-  assert.deepEqual(list.result, { tasks: [{ ...told('completed'), statusMessage: mark }] })
+  assert.deepEqual(list.result, { tasks: [{ ...paidTask('completed'), statusMessage: mark }] })
 })
