@@ -17,8 +17,6 @@ export interface ModelDemand {
   readonly inputTokens: number
   /** False: the prompt has parts without a token bound, such as images. */
   readonly bounded: boolean
-  /** The context window bounds the prompt, and its bytes do not: an estimate from them is no bound. */
-  readonly boundedByContext: boolean
   /** Options selected by the caller that change the price: `service_tier=priority`. */
   readonly options: readonly string[]
   /** Number of choices; each is generated and billed separately. */

@@ -276,14 +276,15 @@ class Reserve {
     return hold.settle(spent)
   }
 
-  /** Returns the cost of a forwarded call: as reported, else as observed, and at least its prompt, which the upstream has read. */
+  /** Returns the cost of a forwarded call: as reported, else the bound of its prompt, which the upstream has read, and the observed text. */
   #spent(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
     if (isKnown(outcome)) return outcome.costMicros
+    if (isRefused(outcome)) return Math.min(held, outcome.costMicros)
     const demand = this.#options.demandOf(call)
-    if (isCounted(outcome, demand)) return Math.min(held, outcome.costMicros)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
     if (demand === null || price === null) return held
-    return Math.min(held, Math.max(outcome.costMicros, costAtMost(price, demand.inputTokens, 0) ?? held))
+    const bound = costAtMost(price, demand.inputTokens, outcome.usage?.completion ?? 0)
+    return Math.min(held, Math.max(outcome.costMicros, bound ?? held))
   }
 
   /** Returns the tokens of a forwarded call in the same way. */
@@ -291,9 +292,9 @@ class Reserve {
     const { usage } = outcome
     const tokens = usage === null ? 0 : usage.prompt + usage.completion
     if (isKnown(outcome)) return tokens
-    const demand = this.#options.demandOf(call)
-    if (isCounted(outcome, demand)) return Math.min(held, tokens)
-    return Math.min(held, Math.max(tokens, demand?.inputTokens ?? held))
+    if (isRefused(outcome)) return Math.min(held, tokens)
+    const prompt = this.#options.demandOf(call)?.inputTokens ?? held
+    return Math.min(held, Math.max(tokens, prompt + (usage?.completion ?? 0)))
   }
 }
 
@@ -321,10 +322,9 @@ function isKnown({ usageSource }: Outcome): boolean {
   return usageSource === 'reported' || usageSource === 'cached'
 }
 
-/** Whether the usage of an unreported call is known: it was observed, the plane refused it, or the upstream rejected the gateway's key. */
-function isCounted({ usageSource, result, code }: Outcome, demand: ModelDemand | null): boolean {
-  const isObserved = usageSource === 'estimated' && demand?.boundedByContext !== true
-  return isObserved || result === 'denied' || code === 'upstream_credential'
+/** Whether a call used nothing beyond what is known: the plane refused it, or the upstream rejected the gateway's key. */
+function isRefused({ result, code }: Outcome): boolean {
+  return result === 'denied' || code === 'upstream_credential'
 }
 
 /** Drops the most expensive endpoint: another one may fit the remaining budget. Returns null if there is no other. */

@@ -77,7 +77,6 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
     otherPriced: [],
     inputTokens: 100,
     bounded: true,
-    boundedByContext: false,
     options: [],
     choices: 1,
     maxTokens: null,

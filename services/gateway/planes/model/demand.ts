@@ -1,4 +1,5 @@
 import { type Call, type ModelDemand, type PricedModel, type Snapshot, searchesByItself } from '../../call/index.ts'
+import { imageTokensAtMost } from './dialects/images.ts'
 import { answeredBy } from './note.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
@@ -25,13 +26,12 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     if (!(body instanceof ModelBody) || tool === null || way === null) return null
     const answering = answeredBy(call)
     const { inputTokensAtMost, options, choices, maxTokens } = body.request
-    const bound = boundOf(body, way, call.name)
+    const inputTokens = inputBound(body, way, call.name)
     return {
       priced: answering === null ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
-      inputTokens: bound === 'context' ? (way.contextTokens ?? inputTokensAtMost) : inputTokensAtMost,
-      bounded: bound !== null,
-      boundedByContext: bound === 'context',
+      inputTokens: inputTokens ?? inputTokensAtMost,
+      bounded: inputTokens !== null,
       options,
       choices,
       maxTokens,
@@ -43,17 +43,24 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
 }
 
 /**
- * Returns what bounds the input tokens of a request: its bytes, or the context window of the models; null: nothing. Search results are input
- * that neither bounds, since a model may search several times.
+ * Returns the upper bound of the input tokens of a request: its bytes, with the most that its images can have, or the context window of the
+ * models; null: nothing bounds them. Search results are input that none of these bounds, since a model may search several times.
  */
-function boundOf(
-  { request: { bounded, openEnded } }: ModelBody,
+function inputBound(
+  { request }: ModelBody,
   { endpoints, contextTokens }: DemandRoute,
   name: string | null,
-): 'bytes' | 'context' | null {
-  if (endpoints.some((one) => searchesByItself(one.modelFor(name)))) return null
-  if (bounded) return 'bytes'
-  return openEnded || contextTokens === null ? null : 'context'
+): number | null {
+  const { bounded, openEnded, images, inputTokensAtMost } = request
+  if (openEnded || endpoints.some((one) => searchesByItself(one.modelFor(name)))) return null
+  if (bounded) return inputTokensAtMost
+  const perImage = endpoints.map(imageTokensAtMost)
+  const ofImages =
+    images === null || perImage.includes(null)
+      ? null
+      : inputTokensAtMost + images * Math.max(...perImage.map((most) => most ?? 0))
+  if (ofImages === null || contextTokens === null) return ofImages ?? contextTokens
+  return Math.min(ofImages, contextTokens)
 }
 
 /** The model that responded to a call, and its region. */

@@ -1,8 +1,12 @@
 import type { Call, Frame, FrameRun, FrameVerdict, Outcome, Usage } from '../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
+import { member } from '../wire/json.ts'
 import type { Dialect, ModelRequest, Report } from './dialects/dialect.ts'
+import { ModelFrame } from './frame.ts'
 import { isCached } from './note.ts'
 import { ModelBody } from './request.ts'
+import { TokenEstimate } from './tokens/estimate.ts'
+import { addPrompt, addTexts } from './tokens/texts.ts'
 
 /** Returns the cost of `usage` in micro-units of the currency; 0 without prices. */
 export type Price = (call: Call<'target' | 'hold'>, usage: Usage) => number
@@ -19,8 +23,8 @@ export function createMeter(price: Price): Review<'target' | 'hold'> {
   })
 }
 
-/** Bytes of text per token, for estimates: English has four, source code and other scripts fewer. */
-const BYTES_PER_TOKEN = 3
+/** Bytes of a stream from which the tokens of its text are estimated; the rest is assumed to be alike. */
+const SAMPLE_BYTES = 32_768
 
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 const NOTHING_REPORTED: Report = { usage: NOTHING, whole: true }
@@ -35,7 +39,12 @@ class Meter implements RunningReview {
   readonly #dialect: Dialect
   #reported: Report | null = null
   #events = 0
+  /** Bytes of pieces of text. */
   #bytes = 0
+  #sample: Buffer[] = []
+  #sampled = 0
+  /** A response that is no stream. */
+  #body: unknown = null
   /** Bytes of the shortest event, which approximates the size of an event without its text. */
   #shortest = Number.POSITIVE_INFINITY
 
@@ -61,8 +70,7 @@ class Meter implements RunningReview {
 
   skim({ count, raw, shortest }: FrameRun): void {
     this.#events += count
-    this.#bytes += raw.byteLength
-    if (shortest < this.#shortest) this.#shortest = shortest
+    this.#add(raw, shortest)
   }
 
   end(): FrameVerdict {
@@ -77,19 +85,58 @@ class Meter implements RunningReview {
     return { usage, usageSource, costMicros: this.#price(this.#call, usage) }
   }
 
-  #count({ role, raw }: Frame): void {
+  #count(frame: Frame): void {
+    const { role, raw, value } = frame
     const isDone = role === 'final' && this.#events > 0
     if (raw === null || role === 'progress' || isDone) return
+    if (role === 'final') this.#body = value
+    else if (!(frame instanceof ModelFrame) || !this.#dialect.events.isPlain(frame)) return
+    else this.#add(raw, raw.byteLength)
     this.#events++
-    this.#bytes += raw.byteLength
-    if (raw.byteLength < this.#shortest) this.#shortest = raw.byteLength
   }
 
-  /** Estimates tokens: at least one per event, and bytes beyond the shortest event are text. Usage reported at the start is included. */
+  /** Counts pieces of text, and copies the first of them: they would keep the whole buffers that they are parts of. */
+  #add(raw: Uint8Array, shortest: number): void {
+    this.#bytes += raw.byteLength
+    if (shortest < this.#shortest) this.#shortest = shortest
+    if (this.#sampled >= SAMPLE_BYTES) return
+    const piece = Buffer.from(raw.subarray(0, SAMPLE_BYTES - this.#sampled))
+    this.#sample.push(piece)
+    this.#sampled += piece.byteLength
+  }
+
+  /** Estimates what was not reported. Usage reported at the start of a stream is included. */
   #estimate(begun: Usage | null): Usage {
-    const text = this.#events < 2 ? this.#bytes : this.#bytes - this.#events * this.#shortest
-    const completion = Math.max(this.#events, Math.ceil(text / BYTES_PER_TOKEN))
+    const completion = this.#dialect.operation === 'model.generate' ? this.#completion() : 0
     if (begun !== null) return { ...begun, completion: Math.max(begun.completion, completion) }
-    return { ...NOTHING, prompt: this.#request.inputTokensAtMost, completion }
+    const estimate = new TokenEstimate(this.#dialect.tokenizer)
+    const beside = addPrompt(this.#call.body instanceof ModelBody ? this.#call.body.value : {}, estimate)
+    const prompt = Math.min(this.#request.inputTokensAtMost, Math.ceil(beside + estimate.tokens))
+    return { ...NOTHING, prompt, completion }
+  }
+
+  /** Tokens of the generated text: at least one for each piece. */
+  #completion(): number {
+    const estimate = new TokenEstimate(this.#dialect.tokenizer)
+    if (this.#body !== null) {
+      for (const name of this.#dialect.generated) addTexts(member(this.#body, name), estimate)
+      return Math.ceil(estimate.tokens)
+    }
+    // Pieces of a stream may end within a word.
+    const pieces: string[] = []
+    for (const line of Buffer.concat(this.#sample).toString().split('\n'))
+      if (line.startsWith('data:')) addTexts(parsed(line.slice('data:'.length)), { add: (text) => pieces.push(text) })
+    estimate.add(pieces.join(''))
+    const share = this.#sampled === 0 ? 0 : this.#bytes / this.#sampled
+    return Math.max(this.#events, Math.ceil(estimate.tokens * share))
+  }
+}
+
+/** Returns the event of a line; null for the last one of a sample, which is incomplete. */
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return null
   }
 }

@@ -28,6 +28,7 @@ test('what the gateway reads of a request is what it says', () => {
     choices: 3,
     inputTokensAtMost: text.length,
     bounded: true,
+    images: null,
     openEnded: false,
     options: [],
   })

@@ -1,6 +1,7 @@
 import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
 import type { Dialect, ModelRequest } from './dialects/dialect.ts'
+import { withoutImages } from './dialects/images.ts'
 import { isPlainInput } from './dialects/plain-input.ts'
 import { isOpenEnded, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'
@@ -41,8 +42,15 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
   const read = dialect.request(bytes, value)
   const bounded = read.bounded && !isOpenEnded(value)
   const openEnded = !bounded && (isOpenEnded(value) || !isPlainInput(value))
-  const request = { ...read, bounded, openEnded, options: optionsOf(value) }
+  const images = bounded || openEnded ? null : imagesOf(bytes, value, dialect)
+  const request = { ...read, bounded, images, openEnded, options: optionsOf(value) }
   return new ModelBody({ bytes, value, request, dialect })
+}
+
+/** Returns the number of images, or null if the bytes of the request do not bound the rest of it. */
+function imagesOf(bytes: Uint8Array, value: JsonObject, dialect: Dialect): number | null {
+  const rest = withoutImages(value)
+  return dialect.request(bytes, rest.value).bounded ? rest.images : null
 }
 
 /** Returns a request whose path names the model. */

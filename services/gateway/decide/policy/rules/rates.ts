@@ -9,6 +9,9 @@ type RateLimit = NonNullable<RuleEntry['rateLimit']>
 /** Rate limit items of a call that matches a rule: one for each of its subjects. */
 export type Rate = (input: PolicyInput) => readonly HoldItem[]
 
+/** Subjects that a refusal names; a caller knows its session, agent and namespace. */
+const NAMED: ReadonlySet<string> = new Set(['user', 'group', 'model'])
+
 /** Compiles a rule's rate limit: calls per window of `seconds`, counted separately for each subject. */
 export function rateOf(
   { count, seconds, per, except = [] }: RateLimit,
@@ -19,6 +22,7 @@ export function rateOf(
   const itemOf = ({ key, names, words }: Subject, window: string): HoldItem => {
     const exception = exceptions.find(({ matches }) => matches.some((match) => names.some(match)))
     const cap = exception?.own ?? count
+    const whose = NAMED.has(per) ? words : `each ${per}`
     return {
       // `join` builds one flat string, which records serialize faster.
       key: [template, key].join('/'),
@@ -26,7 +30,7 @@ export function rateOf(
       cap,
       amount: 1,
       unit: 'calls',
-      limit: `the limit of ${cap} calls in ${seconds} s of ${words} (rule ${rule} of policy ${policy})`,
+      limit: `the limit of ${cap} calls in ${seconds} s of ${whose} (rule ${rule} of policy ${policy})`,
       template,
     }
   }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '@plat/core'
 import type { Denial, Frame, Operation, Usage } from '../../../call/index.ts'
 import type { ModelFrame } from '../frame.ts'
+import type { Tokenizer } from '../tokens/estimate.ts'
 import type { ShapeFault } from './shapes.ts'
 
 /** Names of the limit of output tokens: reasoning models use the second, `responses` the third. */
@@ -26,6 +27,8 @@ export interface ModelRequest {
   readonly inputTokensAtMost: number
   /** False for images, audio, files, predicted output and tools that run at the provider, whose tokens the bytes do not bound. */
   readonly bounded: boolean
+  /** Number of images, if the bytes bound everything else; null: there is input beside them that they do not bound. */
+  readonly images: number | null
   /** Not even the context window of the model bounds its cost: output or tools at the provider, or input with other prices than text. */
   readonly openEnded: boolean
   /** Options of the request that change its price, by their names in price tables: `service_tier=priority`. */
@@ -33,7 +36,7 @@ export interface ModelRequest {
 }
 
 /** The properties of a request that its dialect reads. */
-export type DialectRequest = Omit<ModelRequest, 'options' | 'openEnded'>
+export type DialectRequest = Omit<ModelRequest, 'options' | 'openEnded' | 'images'>
 
 /** The usage that a response reports. */
 export interface Report {
@@ -85,6 +88,8 @@ export interface Dialect {
   readonly withLimit?: (body: WrittenRequest, limit: number) => WrittenRequest
   /** Headers of a caller that go on, beside those that every request has. */
   readonly headers: readonly string[]
+  /** The tokenizer by which unreported usage is estimated: that of the API's own provider. */
+  readonly tokenizer: Tokenizer
   /** The usage of a stream must be requested. */
   readonly asksUsage: boolean
   readonly events: Events

@@ -24,6 +24,7 @@ export const embeddings: Dialect = {
   ...openai,
   method: 'embeddings',
   operation: 'model.embed',
+  tokenizer: 'openai',
   asksUsage: false,
   fault: (value) => (isSet(value.stream) ? wrong('stream', 'is not a member of this request') : commonFault(value)),
   request: (bytes, { model }) => embeddingRequest(typeof model === 'string' ? model : null, bytes),

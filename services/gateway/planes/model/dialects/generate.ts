@@ -66,6 +66,7 @@ export const generateContent: Dialect = {
   modelInPath: true,
   idHeader: 'x-request-id',
   headers: [],
+  tokenizer: 'google',
   asksUsage: false,
   generated: ['candidates', 'error'],
   fault: (value) => requestFault(value),

@@ -13,6 +13,7 @@ export const messages: Dialect = {
   operation: 'model.generate',
   idHeader: 'request-id',
   headers: ['anthropic-version', 'anthropic-beta'],
+  tokenizer: 'anthropic',
   asksUsage: false,
   generated: ['content', 'error'],
   fault: (value) => commonFault(value) ?? limitFault(value, 'max_tokens'),

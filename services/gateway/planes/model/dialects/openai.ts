@@ -12,6 +12,7 @@ import { choicesFault, type ShapeFault } from './shapes.ts'
 export const openai = {
   idHeader: 'x-request-id',
   headers: [],
+  tokenizer: 'openai',
   asksUsage: true,
   generated: ['choices', 'error'],
   events: {

@@ -16,6 +16,7 @@ export const responses: Dialect = {
   operation: 'model.generate',
   idHeader: 'x-request-id',
   headers: [],
+  tokenizer: 'openai',
   asksUsage: false,
   generated: ['output', 'output_text', 'error', 'incomplete_details'],
   fault(value) {
