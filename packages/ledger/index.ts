@@ -67,7 +67,7 @@ export type { Ledger, Ledgers, OpenIntent, Rec, RecKind, RecordPlace, RecordWait
 export { type ArchivedRecords, EXIT_CODES, type Finding, VerifyUsageError } from './verify/finding.ts'
 export { hmacKeyOf, readKeys, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
 export { type HeadStore, headFile, headPath } from './writer/head-file.ts'
-export { FileLedger, type LedgerMeter, LedgerUnavailableError } from './writer/ledger.ts'
+export { FileLedger, type LedgerMeter, LedgerUnavailableError, type UnreadBeginning } from './writer/ledger.ts'
 export { type OpenLedgerOptions, openLedger, type SealingOptions } from './writer/open.ts'
 export { LedgerDamagedError } from './writer/reading.ts'
 export { type Repaired, repairLedger } from './writer/repair.ts'

@@ -60,7 +60,7 @@ export class MemoryDisk implements Files {
     this.#files.set(path, stored)
     return {
       size: () => stored.cache.length,
-      read: (target, position) => stored.cache.copy(target, 0, position, position + target.length),
+      read: (target, position) => readFrom(stored, target, position),
       write: (bytes) => {
         const written = this.#write(path, stored, bytes)
         const fault = this.#sync(path, stored)
@@ -107,7 +107,7 @@ export class MemoryDisk implements Files {
     if (stored === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' })
     return {
       size: () => stored.cache.length,
-      read: (target, position) => stored.cache.copy(target, 0, position, position + target.length),
+      read: (target, position) => readFrom(stored, target, position),
       close: () => {},
     }
   }
@@ -166,4 +166,9 @@ export class MemoryDisk implements Files {
     if (fault === undefined || fault.kind === 'short') return
     throw Object.assign(new Error(`${fault.kind}: ${path}`), { code: fault.kind })
   }
+}
+
+/** Returns the number of bytes read: 0 after the end. */
+function readFrom({ cache }: Stored, target: Uint8Array, position: number): number {
+  return cache.copy(target, 0, Math.min(position, cache.length), position + target.length)
 }

@@ -536,7 +536,7 @@ export const gatewayMetricRows = [
     name: 'plat_gateway_audit_damaged_segments',
     type: 'gauge',
     labels: {},
-    help: 'Sealed segments of the ledger that were found damaged since the start',
+    help: 'Segments of the ledger that were found damaged since the start, the active one included',
   },
   {
     ...audit,

@@ -1,9 +1,28 @@
 import { Chain, followChain } from '../chain.ts'
-import type { RawLine } from '../format.ts'
+import type { Head, RawLine } from '../format.ts'
 import type { ReadAt } from '../lines.ts'
 import { leafHash, MerkleTree } from '../proof/tree.ts'
 import type { LedgerSegment } from './segment-list.ts'
 import { readSegmentLine, treeAfter } from './segment-record.ts'
+
+/**
+ * Verifies the chain of the first `bytes` of the active file up to `head`, which the next record states. `before` is the last sealed segment, or null.
+ * Returns null when it is valid, else what is wrong and where.
+ */
+export async function verifyBeginning(
+  source: ReadAt,
+  { bytes, head: stated }: { readonly bytes: number; readonly head: Head },
+  before: LedgerSegment | null,
+): Promise<string | null> {
+  const chain = new Chain(readSegmentLine(Buffer.from(before?.record ?? ''))?.place ?? null)
+  const beginning: ReadAt = {
+    read: (target, position) => source.read(target.subarray(0, Math.max(0, bytes - position)), position),
+  }
+  const { damage, tail, head } = await followChain({ source: beginning, chain })
+  if (damage !== null) return `line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}`
+  const isSame = head?.seq === stated.seq && head.hash === stated.hash && tail.length === 0
+  return isSame ? null : `record ${stated.seq} is not the one that the next record follows`
+}
 
 /**
  * Verifies one sealed segment against the `segment` record of the one before it: the chain, and the tree that its own record states. `before` is null

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
+import type { Head } from '../format.ts'
 
-/** Result of verifying one sealed segment. */
+/** Result of verifying one sealed segment, or the beginning of the active file. */
 export interface SegmentResult {
   readonly path: string
   readonly first: number
@@ -11,6 +12,8 @@ export interface SegmentResult {
 
 export interface VerifySegmentsOptions {
   readonly bytesPerSecond: number
+  /** Beginning of the active file to verify as well, or null. */
+  readonly unread: { readonly bytes: number; readonly head: Head } | null
   readonly onSegment: (result: SegmentResult) => void
   /** Called when the verification could not go on. */
   readonly onFault: (error: Error) => void
@@ -19,10 +22,10 @@ export interface VerifySegmentsOptions {
 /** Heap of the thread in MiB: it holds one chunk of a segment at a time. */
 const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
 
-/** Verifies the sealed segments of a ledger that are here, one after the other, on a separate thread. Returns a function that stops it. */
+/** Verifies what a start did not read, if it is here: the beginning of the active file and the sealed segments, one after the other, on a separate thread. Returns a function that stops it. */
 export function verifySegments(path: string, options: VerifySegmentsOptions): () => Promise<void> {
   const thread = new Worker(new URL('./verify-thread.ts', import.meta.url), {
-    workerData: { path, bytesPerSecond: options.bytesPerSecond },
+    workerData: { path, bytesPerSecond: options.bytesPerSecond, unread: options.unread },
     resourceLimits: THREAD_HEAP,
     env: {},
     execArgv: [],

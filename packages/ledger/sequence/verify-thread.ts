@@ -2,15 +2,21 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { reasonOf, systemClock } from '@plat/core'
 import type { ReadAt } from '../lines.ts'
 import { LedgerSequence } from './sequence.ts'
-import { verifySegment } from './verify-segment.ts'
+import { verifyBeginning, verifySegment } from './verify-segment.ts'
 
 /** Thread of `verifySegments`: posts the result of each segment, then ends. */
-const { path, bytesPerSecond } = workerData
+const { path, bytesPerSecond, unread } = workerData
 await using sequence = await LedgerSequence.open(String(path))
 const started = systemClock.monotonic()
 const pause = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 let bytes = 0
 const { segments } = sequence
+const active = sequence.parts.at(-1)
+if (unread !== null && active !== undefined) {
+  const source = slowed(sequence.sourceOf(active))
+  const problem = await verifyBeginning(source, unread, segments.at(-1) ?? null).catch(reasonOf)
+  parentPort?.postMessage({ path, first: active.first, last: unread.head.seq, problem })
+}
 for (const part of sequence.parts) {
   const { segment } = part
   if (segment === null || segment.file === null) continue

@@ -14,6 +14,7 @@ import { type Head, lineRoom, sealLine, ZERO_HASH } from '../format.ts'
 import type { Ledger, OpenIntent, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 import type { HeadKeeper } from './head-file.ts'
+import type { ResumeKeeper } from './resume-point.ts'
 import type { OpenIntents } from './sealing/open-intents.ts'
 import type { FileStart, Sealer } from './sealing/sealer.ts'
 import { WrittenFiles } from './written-files.ts'
@@ -35,6 +36,7 @@ export class LedgerUnavailableError extends Error {}
 
 export interface FileLedgerOptions {
   readonly path: string
+  readonly ledgerId: string
   readonly tenant: string
   readonly replica: string
   readonly clock: Clock
@@ -45,12 +47,21 @@ export interface FileLedgerOptions {
   readonly head: Head | null
   readonly start: FileStart
   readonly intents: OpenIntents
+  /** Part of the active file that was not read at the start; null when there is none. */
+  readonly unread: UnreadBeginning | null
   /** Called for each durable record that is neither an intent nor an outcome. */
   readonly onDurable?: (rec: Rec, place: Head) => void
   /** Called when a segment was sealed. */
   readonly onSealed?: () => void
   /** Releases the writer's lock. */
   readonly unlock: () => void
+}
+
+/** The beginning of the active file, up to the record where a start began to read. */
+export interface UnreadBeginning {
+  readonly bytes: number
+  /** Its last record, as the next one states it. */
+  readonly head: Head
 }
 
 /**
@@ -69,6 +80,7 @@ export class FileLedger implements Ledger {
   readonly #intents: OpenIntents
   readonly #files: WrittenFiles
   #sealer: Sealer | null = null
+  #resume: ResumeKeeper | null = null
   /** Changes with each failure: one that is reported for an abandoned commit is not another one. */
   #attempt = 0
   /** Last record with a place in the chain. */
@@ -98,6 +110,10 @@ export class FileLedger implements Ledger {
     this.#files = new WrittenFiles({ ...options, commitOn: (target) => this.#commitOn(target) })
   }
 
+  get ledgerId(): string {
+    return this.#options.ledgerId
+  }
+
   get health(): Ledger['health'] {
     return this.#health
   }
@@ -118,10 +134,16 @@ export class FileLedger implements Ledger {
     this.#keeper = keeper
   }
 
-  /** Seals the active file when it is due from now on; called once, before the first record. */
-  sealWith(sealer: Sealer): void {
+  /** Part of the active file that was not read at the start, to be verified later; null when there is none. */
+  get unread(): UnreadBeginning | null {
+    return this.#options.unread
+  }
+
+  /** Seals the active file when it is due from now on, and saves resume points; called once, before the first record. */
+  sealWith(sealer: Sealer, resume: ResumeKeeper | null): void {
     this.#sealer = sealer
-    this.#beginSealer()
+    this.#resume = resume
+    this.#beginFile()
   }
 
   append(rec: Rec): Promise<Head> {
@@ -148,13 +170,15 @@ export class FileLedger implements Ledger {
     this.#sealer?.close()
     await this.flush()
     if (this.#durable !== null) await this.#keeper?.close()
+    await this.#resume?.close()
     this.#files.close()
     this.#options.unlock()
   }
 
-  #beginSealer(): void {
+  #beginFile(): void {
     const { start, durableSize } = this.#files
     this.#sealer?.begin(start, durableSize, this.#files.lastIn(this.#durable))
+    this.#resume?.begin(start.first, durableSize)
   }
 
   #place(rec: Rec, waiter: RecordWaiter): void {
@@ -176,6 +200,7 @@ export class FileLedger implements Ledger {
     pending.closed = this.#intents.placed(rec, seq, waiter.intent)
     // No caller waits for an outcome, so it may share the commit of the next intent.
     commit.add(end - length, pending, rec.kind !== 'outcome')
+    this.#resume?.placed(head, end - length)
     this.#sealer?.placed(head, buffer, { start: length, end: end - 1 })
   }
 
@@ -188,6 +213,7 @@ export class FileLedger implements Ledger {
     this.#place(rec, { durable: () => this.#changeFile(), failed: () => this.uncount() })
     const start = sealer.after(this.placed)
     sealer.begin(start, 0, null)
+    this.#resume?.begin(start.first, 0)
     this.#files.divert(start)
   }
 
@@ -225,6 +251,7 @@ export class FileLedger implements Ledger {
         if (last instanceof Pending) {
           this.#durable = last.head
           this.#sealer?.durable(last.head)
+          this.#resume?.durable(last.head)
         }
         this.#keeper?.committed()
         this.#meter.committed(commit, this.#durable?.seq ?? 0)
@@ -258,7 +285,7 @@ export class FileLedger implements Ledger {
     }
     this.#health = 'recovering'
     this.#last = this.#durable
-    this.#beginSealer()
+    this.#beginFile()
     this.#recordGap()
   }
 

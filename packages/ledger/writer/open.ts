@@ -1,26 +1,24 @@
-import type { Clock, Ids } from '@plat/core'
-import { rfc3339Micros } from '@plat/core'
+import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/state'
-import { followChain } from '../chain.ts'
-import { type Head, type RawLine, REC_START } from '../format.ts'
+import type { Head } from '../format.ts'
 import { sourceFilesOver } from '../sequence/files.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import type { Rec } from '../types.ts'
-import { genesisOf } from './genesis.ts'
-import { ExpectedHeads, HeadKeeper, type HeadStore, headFile } from './head-file.ts'
-import { FileLedger, type LedgerMeter } from './ledger.ts'
+import { HeadKeeper, type HeadStore, headFile } from './head-file.ts'
+import { FileLedger, type LedgerMeter, type UnreadBeginning } from './ledger.ts'
 import { asideRecords, mendTail } from './mend.ts'
-import { OpenCalls, unknownOutcome } from './open-calls.ts'
-import { endOfSealed, endOfSegment, followSealed, LedgerDamagedError, planReading } from './reading.ts'
+import { type OpenCalls, unknownOutcome } from './open-calls.ts'
+import { readStart, type StartOptions } from './read-start.ts'
+import { endOfSegment } from './reading.ts'
+import { ResumeKeeper } from './resume-point.ts'
 import { growFile } from './sealing/grow-file.ts'
 import { ListKeeper } from './sealing/list-keeper.ts'
 import { OpenIntents } from './sealing/open-intents.ts'
 import { sealFile } from './sealing/seal-file.ts'
 import { type FileStart, Sealer, type SealingLimits } from './sealing/sealer.ts'
 
-export interface OpenLedgerOptions {
-  readonly path: string
+export interface OpenLedgerOptions extends StartOptions {
   /** `''` is the single tenant. */
   readonly tenant: string
   /** Identifies this writer in every record, such as the host name. */
@@ -38,21 +36,16 @@ export interface OpenLedgerOptions {
   readonly onHeadFault?: (reason: string) => void
   /** When the active file is sealed as a segment; absent: never. */
   readonly sealing?: SealingOptions
-  /**
-   * First record to read: the last one whose effects the caller has saved, or `active` for the first one of the active file, which is always read.
-   * Sealed segments before it are neither read nor verified. Absent: the whole ledger is read.
-   */
-  readonly since?: Head | 'active'
-  /**
-   * Called with the bytes and place of every record that is read, in order, while the chain is verified, so that rebuilding state needs no second pass.
-   * If the ledger does not hold `since`, this is seen by the places: the first one is another one. The bytes are valid only during the call.
-   */
-  readonly onRecord?: (record: Buffer, place: Head) => void
   /** Called for each durable record of this run that is neither an intent nor an outcome. Must not throw. */
   readonly onDurable?: (rec: Rec, place: Head) => void
 }
 
 export interface SealingOptions extends SealingLimits {
+  /**
+   * Bytes between resume points in the active file, from which a start reads. Absent: a start reads the whole file. For callers that verify the
+   * `unread` part of the ledger later.
+   */
+  readonly resumeEveryBytes?: number
   /** Lists the sealed segments; default: one without listeners. */
   readonly list?: ListKeeper
   /** Called when sealing failed; another attempt follows. */
@@ -80,22 +73,10 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     handle = files.openAppend(path)
     const stores = options.heads ?? (options.files === undefined ? [headFile(path)] : [])
     const sequence = opened.use(await LedgerSequence.open(path, sourceFilesOver(files)))
-    const { ledgerId: stated, start: begun, open } = endOfSealed(sequence)
-    let start = begun
-    const known = stated ?? genesisOf(handle)?.ledgerId ?? null
-    const expected = await ExpectedHeads.read(path, stores, known)
-    const calls = await OpenCalls.from(sequence, open)
-    const onRecord = (buffer: Buffer, at: number, line: RawLine): null => {
-      expected.see(line)
-      options.onRecord?.(buffer.subarray(at + REC_START, at + line.recEnd), line)
-      return line.seq < begun.first ? null : calls.see(buffer, at, line)
-    }
-    const reading = await planReading(sequence, options.since)
-    await expected.lookUp(sequence, reading.chain.next)
-    await followSealed(sequence, reading, onRecord)
-    const found = await followChain({ source: handle, chain: reading.chain, onRecord })
-    if (found.damage !== null) throw new LedgerDamagedError(path, found.damage)
-    expected.check(known, found.head)
+    const resumes = options.sealing?.resumeEveryBytes !== undefined
+    const read = await readStart(options, { sequence, handle, files: sourceFilesOver(files), stores, resumes })
+    const { ledgerId: known, found, calls, unread } = read
+    let { start } = read
     mendTail({ path, handle, files, found })
     const lost = await linesOf(sequence, calls.intents())
     const sealed = endOfSegment(handle, found)
@@ -105,7 +86,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
       start = sealed.next
     }
     const ledgerId = known ?? options.ids.uuid()
-    ledger = createLedger(options, { handle, files, start, head: found.head, unlock, ledgerId, calls })
+    ledger = createLedger(options, { handle, files, start, head: found.head, unread, unlock, ledgerId, calls })
     // Without a readable genesis there is no ledger id to store a head under.
     if (known !== null || found.head === null) ledger.keepHead(keeperOf(ledger, { ledgerId, stores, options }))
     const records = [...(await asideRecords(path, files, found.head)), ...lost.map(unknownOutcome)]
@@ -127,6 +108,7 @@ interface LedgerParts {
   readonly files: Files
   readonly start: FileStart
   readonly head: Head | null
+  readonly unread: UnreadBeginning | null
   readonly unlock: () => void
   readonly ledgerId: string
   readonly calls: OpenCalls
@@ -138,10 +120,11 @@ function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }:
   const list = sealing?.list ?? new ListKeeper(path, options.files ?? null, {})
   const onSealed = () => list.update()
   const ledger = new FileLedger({
-    ...{ path, tenant, replica, clock, meter, intents, onSealed, ...parts },
+    ...{ path, ledgerId, tenant, replica, clock, meter, intents, onSealed, ...parts },
     ...(onDurable !== undefined && { onDurable }),
   })
   if (sealing === undefined || sealing.bytes === 0) return ledger
+  const everyBytes = sealing.resumeEveryBytes
   ledger.sealWith(
     new Sealer({
       ...{ path, ledgerId, clock, intents, limits: sealing },
@@ -149,6 +132,9 @@ function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }:
       onReady: () => ledger.seal(),
       onFault: sealing.onFault ?? (() => {}),
     }),
+    everyBytes === undefined
+      ? null
+      : new ResumeKeeper({ path, ledgerId, intents, everyBytes, files: options.files ?? null }),
   )
   return ledger
 }

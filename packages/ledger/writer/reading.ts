@@ -4,6 +4,7 @@ import { type Head, type RawLine, readRawLine } from '../format.ts'
 import { SegmentListError } from '../sequence/segment-list.ts'
 import { readSegmentLine, type SegmentLine, treeAfter } from '../sequence/segment-record.ts'
 import { ArchivedError, type LedgerPart, type LedgerSequence } from '../sequence/sequence.ts'
+import type { FoundPoint } from './resume-point.ts'
 import type { FileStart } from './sealing/sealer.ts'
 
 /** A ledger is damaged inside: it must not be extended. */
@@ -29,18 +30,42 @@ export interface Reading {
   readonly position: number
 }
 
-/** Returns where reading begins: at record `since`, or at the active file when that is before it or the ledger does not hold it. */
-export async function planReading(sequence: LedgerSequence, since: Head | 'active' | undefined): Promise<Reading> {
+/**
+ * Returns where reading begins: at record `since`, or when that is later or the ledger does not hold it, at `point`, the resume point of the active
+ * file, or at the beginning of that file.
+ */
+export async function planReading(
+  sequence: LedgerSequence,
+  since: Head | 'active' | undefined,
+  point: FoundPoint | null = null,
+): Promise<Reading> {
   if (since === undefined) return { chain: new Chain(null), position: 0 }
-  const active = { chain: new Chain(lastSealed(sequence)?.place ?? null), position: sequence.parts.at(-1)?.offset ?? 0 }
+  const offset = activeOffset(sequence)
+  const active =
+    point === null
+      ? { chain: new Chain(lastSealed(sequence)?.place ?? null), position: offset }
+      : { chain: new Chain(before(point)), position: offset + point.offset }
   if (since === 'active' || since.seq >= active.chain.next) return active
   const found = await lineIfHere(sequence, since.seq)
   const line = found === null ? null : readRawLine(found.line, 0, found.line.length)
   if (found === null || line === null || typeof line === 'string' || line.hash !== since.hash) return active
-  return {
-    chain: new Chain(line.seq === 0 ? null : { seq: line.seq - 1, hash: line.prev }),
-    position: found.position,
-  }
+  return { chain: new Chain(before(line)), position: found.position }
+}
+
+function activeOffset(sequence: LedgerSequence): number {
+  return sequence.parts.at(-1)?.offset ?? 0
+}
+
+/** Returns the record before this one. */
+function before({ seq, prev }: { readonly seq: number; readonly prev: string }): Head | null {
+  return seq === 0 ? null : { seq: seq - 1, hash: prev }
+}
+
+/** Returns where reading goes on in the active file, and what is before it there. Valid before the file is read. */
+export function startIn(sequence: LedgerSequence, { chain, position }: Reading) {
+  const offset = Math.max(0, position - activeOffset(sequence))
+  const { head } = chain
+  return { offset, unread: offset === 0 || head === null ? null : { bytes: offset, head } }
 }
 
 /** Returns the last record of the sealed segments, or null when there are none. Throws SegmentListError when the list states another one. */

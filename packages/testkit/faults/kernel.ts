@@ -110,7 +110,8 @@ export class SimulatedKernel implements SystemCalls {
 
   readSync(fd: number, target: Uint8Array, { position }: { readonly position: number }): number {
     this.#step('read')
-    return this.#inode(fd, 'read').cache.copy(target, 0, position, position + target.length)
+    const { cache } = this.#inode(fd, 'read')
+    return cache.copy(target, 0, Math.min(position, cache.length), position + target.length)
   }
 
   writeSync(fd: number, bytes: Uint8Array, { position }: { readonly position: number | null }): number {

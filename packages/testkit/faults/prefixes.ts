@@ -36,6 +36,8 @@ interface Moment {
 const SURVIVALS: readonly Survival[] = [true, false].flatMap((names) =>
   [true, false].map((bytes) => ({ names, bytes })),
 )
+/** Small, so that starts use resume points. */
+const RESUME_BYTES = 400
 /** Lives of the writer in one trace: starts are part of it. */
 const LIVES = 3
 
@@ -99,7 +101,7 @@ function openOn(
   { segmentBytes, ...more }: { readonly segmentBytes: number } & Partial<Parameters<typeof openLedger>[0]>,
 ): Promise<FileLedger> {
   const clock = new TestClock()
-  const sealing = { bytes: segmentBytes, seconds: 0 }
+  const sealing = { bytes: segmentBytes, seconds: 0, resumeEveryBytes: RESUME_BYTES }
   return openLedger({
     ...{ path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), files: filesOver(kernel), sealing },
     ...more,

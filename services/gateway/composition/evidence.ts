@@ -25,8 +25,8 @@ export async function startSinks(shared: Shared) {
 /** Forwards, collects and anchors the ledger; reads configuration bundles and the licence. */
 export async function startEvidence(shared: Shared, { ledgers }: Callers) {
   const { config, metrics, audit, keep } = shared
-  const { signer } = audit
-  const offline = keep(await createOffline({ ...shared, ledgers, signer }))
+  const { signer, ledgerId } = audit
+  const offline = keep(await createOffline({ ...shared, ledgers, ledgerId, signer }))
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer }))
   const { checkpoints, segments } = audit
   keep(createRetention({ ...shared, ...segments }))

@@ -1,8 +1,10 @@
-import { LedgerSequence, verifySegments } from '@plat/ledger'
+import { LedgerSequence, type UnreadBeginning, verifySegments } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { GatewayMetrics } from '../../metrics.ts'
 
 export interface BackgroundOptions {
+  /** Beginning of the active file that the start did not read, or null. */
+  readonly unread: UnreadBeginning | null
   readonly config: { readonly auditPath: string; readonly auditVerifyBytesPerSecond: number }
   readonly log: Log
   readonly metrics: GatewayMetrics
@@ -25,8 +27,8 @@ export interface Verification {
 
 const LISTED_MAX = 100
 
-/** Verifies the sealed segments, which a start does not read. */
-export async function verifyInBackground({ config, log, metrics }: BackgroundOptions): Promise<Verification> {
+/** Verifies the sealed segments and the beginning of the active file, which a start does not read. */
+export async function verifyInBackground({ config, log, metrics, unread }: BackgroundOptions): Promise<Verification> {
   const { auditPath: path, auditVerifyBytesPerSecond: bytesPerSecond } = config
   const verified = metrics.gauge('plat_gateway_audit_verified_segments').labels({})
   const damagedGauge = metrics.gauge('plat_gateway_audit_damaged_segments').labels({})
@@ -34,20 +36,18 @@ export async function verifyInBackground({ config, log, metrics }: BackgroundOpt
   const count = { verified: 0, damaged: 0 }
   verified.set(0)
   damagedGauge.set(0)
-  if (bytesPerSecond === 0 || !(await hasSegments(path))) return { damaged, async stop() {} }
+  if (bytesPerSecond === 0 || (unread === null && !(await hasSegments(path)))) return { damaged, async stop() {} }
   const stop = await verifySegments(path, {
     bytesPerSecond,
+    unread,
     onSegment({ path: segment, first, last, problem }) {
       if (problem === null) {
-        verified.set(++count.verified)
+        if (segment !== path) verified.set(++count.verified)
         return
       }
       damagedGauge.set(++count.damaged)
       if (damaged.length < LISTED_MAX) damaged.push({ first, last, problem })
-      log.error(
-        { segment, first, last, problem },
-        'a sealed segment of the audit ledger is damaged: restore it from a copy',
-      )
+      log.error({ segment, first, last, problem }, 'a part of the audit ledger is damaged: restore it from a copy')
     },
     onFault: (error) =>
       log.error({ path, error: error.message }, 'sealed segments of the audit ledger cannot be verified'),

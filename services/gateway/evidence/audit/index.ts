@@ -9,7 +9,6 @@ import {
   type LedgerMeter,
   type Ledgers,
   lastCheckpoint,
-  ledgerPage,
   openLedger,
   type Rec,
   type RecordPlace,
@@ -28,6 +27,9 @@ import { type Keyring, type KeyringOptions, openKeyring, publishedKey } from './
 import { RecentKeeper, RecentRecords, readRecent } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
 import { createSegments, type Segments } from './segments.ts'
+
+/** Bytes of the active file between points from which a start can read: it reads little more. */
+const RESUME_EVERY_BYTES = 16 * 1024 * 1024
 
 export interface AuditOptions {
   readonly config: KeyringOptions['config'] & {
@@ -56,6 +58,7 @@ export interface AuditOptions {
 
 export interface Audit {
   readonly ledgers: Ledgers
+  readonly ledgerId: string
   /** The last record with a place in the chain, durable or not. */
   placed(): RecordPlace
   /** Resolves with the last durable record once waiting ones are committed. */
@@ -113,11 +116,12 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
   if (files === undefined) keepKeys(path, keyring)
   checkpoints = await openCheckpoints(ledger, keyring, options)
-  const verification = files === undefined ? await verifyInBackground(options) : null
+  const verification = files === undefined ? await verifyInBackground({ ...options, unread: ledger.unread }) : null
   const signer = () => signerOf(keyring)
   return {
     // All tenants share one ledger: `tenantsFile`, which would separate them, is refused at start.
     ledgers: { of: () => ledger },
+    ledgerId: ledger.ledgerId,
     placed: () => ledger.placed,
     async flushed() {
       await ledger.flush()
@@ -189,6 +193,8 @@ function sealingOf({ config, metrics, log }: AuditOptions, { list }: Segments): 
   const failures = metrics.counter('plat_gateway_audit_sealing_failures_total').labels({})
   return {
     ...{ list, bytes: config.auditSegmentBytes, seconds: config.auditSegmentSeconds },
+    // Without a verification in the background, each start verifies the whole active file.
+    ...(config.auditVerifyBytesPerSecond > 0 && { resumeEveryBytes: RESUME_EVERY_BYTES }),
     onFault(reason) {
       failures.inc()
       log.error({ path, reason }, 'a segment of the audit ledger could not be sealed; it will be tried again')
@@ -232,12 +238,11 @@ async function openCheckpoints(
   const keys = await keyring.current()
   if (keys === null) return null
   const path = config.auditPath
-  const [genesis] = (await ledgerPage(path, { from: 0, to: null, limit: 1, wants: () => true })).items
   const signedSeq = metrics.gauge('plat_gateway_audit_signed_checkpoint_seq').labels({})
   return Checkpoints.open({
     ledger,
     path,
-    ledgerId: String(genesis?.rec.ledgerId),
+    ledgerId: ledger.ledgerId,
     keyring,
     everyRecords: config.auditCheckpointEvery,
     everyMs: keys.signer === null ? null : config.auditCheckpointIntervalSeconds * 1000,

@@ -1,7 +1,7 @@
 import type { Clock, Ids } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Signer } from '@plat/keys'
-import { type Ledgers, ledgerPage } from '@plat/ledger'
+import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type KeySource, pemSource } from '@plat/tokens'
 import type { GatewayMetrics } from '../../metrics.ts'
@@ -26,6 +26,7 @@ export interface OfflineOptions {
     readonly offline: OfflineConfig
   }
   readonly ledgers: Ledgers
+  readonly ledgerId: string
   /** Returns the current key of `auditCheckpointKey`. */
   readonly signer: () => Promise<Signer>
   readonly dialer: Pick<Dialer, 'fetchBytes'>
@@ -48,7 +49,7 @@ export interface OfflineFeature {
  * if a key of a collector cannot be read.
  */
 export async function createOffline(options: OfflineOptions): Promise<OfflineFeature> {
-  const { config, ledgers, signer, clock, log } = options
+  const { config, ledgers, ledgerId, signer, clock, log } = options
   const metrics = createOfflineMetrics(options.metrics)
   const { offline } = config
   const staged = { highRiskTools: offline.highRiskTools, onDenied: (rule: OfflineRule) => metrics.denied(rule) }
@@ -57,7 +58,6 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
   }
   await using started = new AsyncDisposableStack()
   const edge = offline.edgeId
-  const ledgerId = await idOf(config.auditPath)
   const dir = offline.spoolDir || `${config.auditPath}.spool`
   const spool = await Spool.open({ dir, edge, ledgerId, maxBytes: offline.spoolMaxBytes, log })
   const head = () => ledgers.of('').head()
@@ -127,11 +127,6 @@ function startExchange(
     started.adopt(folder, (one) => one.close())
     void folder.look()
   }
-}
-
-async function idOf(ledgerPath: string): Promise<string> {
-  const [genesis] = (await ledgerPage(ledgerPath, { from: 0, to: null, limit: 1, wants: () => true })).items
-  return String(genesis?.rec.ledgerId)
 }
 
 function gaugesOf(edge: Edge, spool: Spool, spoolMaxBytes: number, headSeq: () => number): OfflineGauges {
