@@ -34,12 +34,12 @@ function addTest(policy: Command): void {
   policy
     .command('test')
     .argument('[agent]', 'an agent of namespace default, or <namespace>/<agent>')
-    .argument('[call]', '<server>/<tool>, or llm/<route>/<model>')
+    .argument('[call]', '<server>/<tool>, llm/<route>/<model>, or a2a/<namespace>/<agent>/<skill>')
     .argument('[arguments]', 'arguments of the call as JSON; without them the verdict names what is possible')
     .summary('show what the policies of a directory decide about a call')
     .description(
       'Decides about a call by the resources of a directory, with the code of the gateway, and names the rule with its file and line. Nothing runs, ' +
-        'and nothing is called. With -file it runs tests: a YAML file with a list tests.\n' +
+        'and nothing is called. Rates and budgets count what -used and -spent say. With -file it runs tests: a YAML file with a list tests.\n' +
         exitCodesLine(findings['policy test']),
     )
     .option('-f, --file <tests.yaml>', 'run the tests of a file')
@@ -47,18 +47,29 @@ function addTest(policy: Command): void {
     .option('--group <name...>', 'groups of the user')
     .option('--taint <label...>', 'labels of the session')
     .option('--time <time>', 'the time of the call (RFC 3339); default now')
+    .option('--used <rule=calls...>', 'calls that the rate limit of a rule has counted in its window')
+    .option('--spent <budget=amount...>', 'money or tokens that are spent of a budget, by its ID')
+    .option('--tokens <input,output>', 'tokens of a call of a model, for budgets')
     .addOption(new Option('--expect <verdict>', 'the expected verdict').choices(['allow', 'deny', 'require_approval']))
     .option('--dir <dir>', 'the directory with resources/', '.')
     .addOption(format())
-    .action(async (agent, call, args, { file, group, taint, ...options }) => {
+    .action(async (agent, call, args, { file, group, taint, used, spent, tokens, ...options }) => {
       if (file !== undefined) {
         const { policyTestFile } = await import('./test-file.ts')
         await exitWith(policyTestFile({ ...options, file }, terminal))
         return
       }
-      const { policyTest, requireCall } = await import('./test.ts')
-      const written = { ...requireCall(agent, call), args, groups: group, taints: taint }
-      await exitWith(policyTest({ ...options, ...written }, terminal))
+      const [{ policyTest, requireCall }, { countersOf }] = await Promise.all([
+        import('./test.ts'),
+        import('./counters.ts'),
+      ])
+      const counters = () => countersOf({ used, spent, tokens })
+      const run = async () =>
+        policyTest(
+          { ...options, ...requireCall(agent, call), args, groups: group, taints: taint, ...counters() },
+          terminal,
+        )
+      await exitWith(run())
     })
 }
 

@@ -3,6 +3,7 @@ import { reasonOf } from '@plat/core'
 import type { Verdict } from '@plat/gateway/policy-trial'
 import { readYaml } from '@plat/kubernetes'
 import { checkStructure, linesOf } from '@plat/resources'
+import { mapOf } from '@plat/resources/rendered'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { CommandError, type Format, type Output, plain, printData } from '../shared/output.ts'
@@ -26,8 +27,14 @@ const fileSchema = Type.Object(
           groups: Optional(Type.Array(text())),
           taints: Optional(Type.Array(text())),
           time: Optional(text()),
+          used: Optional(mapOf(Type.Integer({ minimum: 0 }))),
+          spent: Optional(mapOf(Type.Union([Type.String(), Type.Integer({ minimum: 0 })]))),
+          tokens: Optional(
+            Type.Object({ input: Type.Integer({ minimum: 0 }), output: Type.Integer({ minimum: 0 }) }, closed),
+          ),
           expect: Type.Enum(['allow', 'deny', 'require_approval'], { type: 'string' }),
           rule: Optional(text()),
+          code: Optional(text()),
         },
         closed,
       ),
@@ -99,19 +106,23 @@ async function readTests(file: string): Promise<{ tests: readonly PolicyTest[]; 
 
 /** Why a test fails; null: it passes. */
 async function problemOf(test: PolicyTest, folder: FolderTrial): Promise<string | null> {
-  const { args, expect, rule, name: _, ...written } = test
+  const { args, expect, rule, code, name: _, ...written } = test
   const wanted = { ...written, args: args === undefined ? null : JSON.stringify(args) }
-  let verdict: Verdict
+  let verdict: Verdict | string
   try {
     verdict = folder.trial.judge(await readCall(folder.home.dir, wanted))
   } catch (error) {
     if (error instanceof CommandError) return error.message
     throw error
   }
+  if (typeof verdict === 'string') return verdict
   const found = verdict.action ?? verdict.possible.join(' or ')
   const isRule = rule === undefined || verdict.rule === rule
-  if (found === expect && isRule) return null
+  const isCode = code === undefined || verdict.code === code
+  if (found === expect && isRule && isCode) return null
   const place = await folder.locate(verdict)
   const by = verdict.rule === null ? '' : ` by rule ${verdict.rule}${place === null ? '' : ` (${place})`}`
-  return `expected ${expect}${rule === undefined ? '' : ` by rule ${rule}`}, got ${found}${by}: ${verdict.reason}`
+  const wish = `${expect}${rule === undefined ? '' : ` by rule ${rule}`}${code === undefined ? '' : ` with ${code}`}`
+  const got = `${found}${by}${verdict.code === null || code === undefined ? '' : ` with ${verdict.code}`}`
+  return `expected ${wish}, got ${got}: ${verdict.reason}`
 }

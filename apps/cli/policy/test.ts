@@ -22,6 +22,7 @@ export async function policyTest(
   return withTrial(dir, async (folder) => {
     const call = await readCall(folder.home.dir, { ...written, args: args ?? null })
     const verdict = folder.trial.judge(call)
+    if (typeof verdict === 'string') throw new CommandError(verdict, 2)
     printObject(output, format, rowsOf(verdict, await folder.locate(verdict)))
     warnOfEngine(folder, output)
     return verdict.action === (expect ?? 'allow') ? 0 : EXIT.found

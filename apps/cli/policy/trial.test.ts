@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { printed, putResource } from '../testing/commands.ts'
+import { countersOf } from './counters.ts'
 import { policyTest } from './test.ts'
 import { policyTestFile } from './test-file.ts'
 
 const dir = tempFolder()
 before(async () => {
   const put = (path: string, kind: string, spec: object) => putResource(dir, path, kind, spec)
+  const models = { small: { upstream: 'http://127.0.0.1:1/v1' } }
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify({ models }))
   const url = 'http://127.0.0.1:1/mcp'
   await put('mcpservers/default/notes.yaml', 'MCPServer', { url, toolLabels: { send: { sinks: ['outside'] } } })
   await put('mcpservers/default/hidden.yaml', 'MCPServer', { url })
@@ -145,4 +148,159 @@ test('a file that is no file of tests is refused with line and field', async () 
     /tests\[0\]\.expect: Unsupported value/,
   )
   await assert.rejects(run('tests: ['), /tests\.yaml:1: /)
+})
+
+const GOVERNED = tempFolder()
+before(async () => {
+  const put = (path: string, kind: string, spec: object) => putResource(GOVERNED, path, kind, spec)
+  const models = {
+    small: { upstream: 'http://127.0.0.1:1/v1' },
+    claude: { provider: 'anthropic', upstream: 'https://api.anthropic.com/v1' },
+  }
+  await writeFile(join(GOVERNED, 'gateway.json'), JSON.stringify({ models, modelPolicy: 'policy' }))
+  const prices = { 'openai/m': { input: '1', output: '10' }, 'anthropic/*': { input: '100', output: '100' } }
+  const tools = { 'default/notes/paid': { perCall: '0.5' } }
+  await writeFile(
+    join(GOVERNED, 'prices.json'),
+    JSON.stringify({ version: 1, currency: 'USD', id: 'p', models: prices, tools }),
+  )
+  await put('mcpservers/default/notes.yaml', 'MCPServer', { url: 'http://127.0.0.1:1/mcp' })
+  await put('agents/default/assistant.yaml', 'Agent', {
+    policyRef: 'p',
+    tools: [{ name: 'notes' }],
+    scopes: ['models:small', 'models:claude', 'models:gone', 'tools:notes', 'tools:plat-web', 'agents:helper'],
+  })
+  await put('agents/default/helper.yaml', 'Agent', {
+    policyRef: 'p',
+    a2a: {
+      expose: true,
+      endpoint: 'http://127.0.0.1:1/a2a',
+      skills: ['translate', 'summarize'].map((id) => ({ id, name: id })),
+    },
+  })
+  await put('toolpolicies/default/p.yaml', 'ToolPolicy', {
+    rules: [
+      { name: 'all', action: 'allow', match: { servers: ['notes', 'llm/*', 'a2a/*', 'plat-*'] } },
+      {
+        ...{ name: 'slow', action: 'allow', match: { servers: ['notes'] } },
+        rateLimit: { count: 2, seconds: 60, per: 'user', except: [{ names: ['boss'], count: 5 }] },
+      },
+      { name: 'no-summary', action: 'deny', match: { skills: ['summarize'] } },
+      { name: 'no-search', action: 'deny', match: { servers: ['plat-web'], tools: ['web_search'] } },
+    ],
+  })
+  await put('budgetpolicies/default/each.yaml', 'BudgetPolicy', {
+    each: [{ per: 'user', perDay: 1, tokensPerDay: 5000, except: [{ names: ['boss'], perDay: 10 }] }],
+  })
+})
+
+const DAY = 'BudgetPolicy/default/each/user/day'
+const governed = (call: string, more: object = {}) => tried(call, '{}', { dir: GOVERNED, user: 'ada', ...more })
+
+test('servers of the gateway, agents and models are decided by their policies and names', async () => {
+  const of = async (call: string) => {
+    const { verdict, rule, code } = await governed(call)
+    return [verdict, rule, code]
+  }
+  assert.deepEqual(await of('plat-web/web_fetch'), ['allow', 'all', null])
+  assert.deepEqual(await of('plat-web/web_search'), ['deny', 'no-search', 'policy_denied'])
+  assert.deepEqual(await of('plat-memory/search'), ['deny', null, 'insufficient_scope'])
+  assert.deepEqual(await of('a2a/default/helper/translate'), ['allow', 'all', null])
+  assert.deepEqual(await of('a2a/default/helper/summarize'), ['deny', 'no-summary', 'policy_denied'])
+  assert.deepEqual(await of('a2a/default/helper/sing'), ['deny', null, 'unknown_skill'])
+  assert.deepEqual(await of('a2a/default/assistant/translate'), ['deny', null, 'insufficient_scope'])
+  assert.deepEqual(await of('llm/small/m'), ['allow', 'all', null])
+  assert.deepEqual(await of('llm/gone/m'), ['deny', null, 'unknown_route'])
+})
+
+test('rates are judged by the given calls of the window, with exceptions', async () => {
+  const of = async (used: number, more: object = {}) => {
+    const { verdict, code, reason } = await governed('notes/read', {
+      used: { slow: used },
+      time: '2026-11-20T12:00:30Z',
+      ...more,
+    })
+    return [verdict, code, reason.split(' is ')[0]]
+  }
+  assert.deepEqual((await of(1)).slice(0, 2), ['allow', null])
+  assert.deepEqual(await of(2), [
+    'deny',
+    'rate_limited',
+    'the limit of 2 calls in 60 s of user ada (rule slow of policy default/p)',
+  ])
+  assert.deepEqual((await of(4, { user: 'boss' })).slice(0, 2), ['allow', null])
+  assert.deepEqual((await of(5, { user: 'boss' })).slice(0, 2), ['deny', 'rate_limited'])
+})
+
+test('budgets are judged by what was spent and the price of the call', async () => {
+  const of = async (call: string, more: object) => {
+    const { verdict, code, reason } = await governed(call, more)
+    return [verdict, code, / of user \w+/.exec(reason)?.[0] ?? '']
+  }
+  assert.deepEqual(await of('notes/paid', { spent: { [DAY]: '0.5' } }), ['allow', null, ''])
+  assert.deepEqual(await of('notes/paid', { spent: { [DAY]: '0.500001' } }), [
+    'deny',
+    'budget_exceeded',
+    ' of user ada',
+  ])
+  assert.deepEqual(await of('notes/paid', { spent: { [DAY]: 9 }, user: 'boss' }), ['allow', null, ''])
+  const tokens = { input: 1000, output: 1000 }
+  assert.deepEqual(await of('llm/small/m', { tokens, spent: { [DAY]: '0.98' } }), ['allow', null, ''])
+  assert.deepEqual(await of('llm/small/m', { tokens, spent: { [DAY]: '0.99' } }), [
+    'deny',
+    'budget_exceeded',
+    ' of user ada',
+  ])
+  assert.deepEqual(await of('llm/claude/opus', { tokens: { input: 6000, output: 5000 } }), [
+    'deny',
+    'budget_exceeded',
+    ' of user ada',
+  ])
+  assert.deepEqual(await of('llm/small/unpriced', { tokens }), ['deny', 'price_unknown', ''])
+  assert.deepEqual(await of('llm/small/m', { tokens, spent: { [`${DAY}-tokens`]: 3001 } }), [
+    'deny',
+    'budget_exceeded',
+    ' of user ada',
+  ])
+})
+
+test('a counter of no limit of the call is one line with those that it has', async () => {
+  await assert.rejects(governed('notes/read', { used: { fast: 1 } }), {
+    message: /no limit of this call is named fast; it has slow/,
+  })
+  await assert.rejects(governed('notes/paid', { spent: { [DAY]: 'much' } }), { message: /much is no amount/ })
+})
+
+test('tests of a file have counters and the code of the refusal', async () => {
+  const file = join(GOVERNED, 'limits.yaml')
+  await writeFile(
+    file,
+    `tests:
+  - {name: third, agent: assistant, call: notes/read, args: {}, user: ada, used: {slow: 2}, expect: deny, code: rate_limited}
+  - {name: poor, agent: assistant, call: llm/small/m, user: ada, tokens: {input: 10, output: 10}, spent: {${DAY}: "1"}, expect: deny, code: budget_exceeded}
+  - {name: skill, agent: assistant, call: a2a/default/helper/translate, expect: allow}
+  - {name: wrong code, agent: assistant, call: notes/read, args: {}, user: ada, used: {slow: 2}, expect: deny, code: budget_exceeded}
+  - {name: no counter, agent: assistant, call: a2a/default/helper/translate, used: {slow: 2}, expect: deny}
+`,
+  )
+  const { code, text } = await printed((to) => policyTestFile({ dir: GOVERNED, file, output: 'table' }, to))
+  const lines = text.replaceAll(file, 'limits.yaml').split('\n')
+  assert.equal(code, 3)
+  assert.match(
+    lines[0] ?? '',
+    /^limits\.yaml:5: wrong code: expected deny with budget_exceeded, got deny by rule \w+ \(.*\) with rate_limited: the limit of 2 calls/,
+  )
+  assert.match(lines[1] ?? '', /^limits\.yaml:6: no counter: no limit of this call is named slow; it has none/)
+  assert.equal(lines[2], '5 tests: 3 passed, 2 failed')
+})
+
+test('counters of the command line are names with amounts', () => {
+  assert.deepEqual(countersOf({ used: ['slow=2'], spent: ['BudgetPolicy/a/b/day=4.99'], tokens: '20,5' }), {
+    used: { slow: 2 },
+    spent: { 'BudgetPolicy/a/b/day': '4.99' },
+    tokens: { input: 20, output: 5 },
+  })
+  assert.throws(() => countersOf({ used: ['slow'] }), { exitCode: 2, message: '-used slow: must read <rule>=<calls>' })
+  assert.throws(() => countersOf({ used: ['slow=many'] }), /-used: "many" is no whole number/)
+  assert.throws(() => countersOf({ tokens: '1,2,3' }), /-tokens 1,2,3: must read <input>,<output>/)
 })

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '@plat/core'
 import { openPolicyTrial, type PolicyTrial, type TrialCall, type Verdict } from '@plat/gateway/policy-trial'
+import { decodeModels } from '@plat/gateway/rendered/models'
 import { readAgent } from '../shared/agent.ts'
 import { homeOf, type PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output, plain } from '../shared/output.ts'
@@ -29,7 +30,17 @@ export async function withTrial<T>(dir: string, use: (folder: FolderTrial) => Pr
   return withRendered(home, async (folder) => {
     const { config, errors } = folder.gateway
     if (config === null) throw new CommandError((await locateProblems(home.dir, errors)).join('\n'))
+    const limits = {
+      budgets: await readFile(join(folder.rendered, 'budgets.json')),
+      prices: config.pricingFile === '' ? null : await readFile(config.pricingFile),
+      sessionBudgetUSD: config.sessionBudgetUSD,
+      budgetTimezone: config.budgetTimezone,
+    }
     const trial = await openPolicyTrial({
+      ...limits,
+      agents: await readFile(join(folder.rendered, 'agents.json')),
+      maxDelegationDepth: config.a2a.maxDelegationDepth,
+      providerOf: await providersIn(folder),
       policies: await readFile(join(folder.rendered, 'policies.json')),
       upstreams: await readFile(join(folder.rendered, 'upstreams.json')),
       statics: config.upstreams,
@@ -39,6 +50,17 @@ export async function withTrial<T>(dir: string, use: (folder: FolderTrial) => Pr
     const { url: externalEngine } = config.policy.rego
     return use({ home, trial, externalEngine, locate: (verdict) => locateRule(folder, verdict) })
   })
+}
+
+/** Returns the provider of a model route of gateway.json or of an Agent; null: there is no such route. */
+async function providersIn({ rendered, gateway }: RenderedFolder): Promise<(route: string) => string | null> {
+  const decoded = decodeModels(await readFile(join(rendered, 'models.json')))
+  if (!decoded.ok) throw new CommandError(decoded.problems.join('\n'))
+  const routes = new Map(Object.entries({ ...gateway.config?.models, ...decoded.file.models }))
+  return (route) => {
+    const found = routes.get(route)
+    return found === undefined ? null : (found.provider ?? 'openai')
+  }
 }
 
 async function locateRule({ store, render }: RenderedFolder, { policy, rule }: Verdict): Promise<string | null> {
@@ -57,7 +79,7 @@ async function locateRule({ store, render }: RenderedFolder, { policy, rule }: V
 export interface WrittenCall {
   /** `assistant` or `default/assistant`. */
   readonly agent: string
-  /** `<server>/<tool>`, or `llm/<route>/<model>`. */
+  /** `<server>/<tool>`, `llm/<route>/<model>`, or `a2a/<namespace>/<agent>/<skill>`. */
   readonly call: string
   /** JSON text; null: not known. */
   readonly args: string | null
@@ -66,6 +88,12 @@ export interface WrittenCall {
   readonly taints?: readonly string[] | undefined
   /** RFC 3339. */
   readonly time?: string | undefined
+  /** Calls that rate limits have counted, by rule. */
+  readonly used?: Readonly<Record<string, number>> | undefined
+  /** Money or tokens that are spent, by the ID of the budget. */
+  readonly spent?: Readonly<Record<string, string | number>> | undefined
+  /** Tokens of a call of a model. */
+  readonly tokens?: { readonly input: number; readonly output: number } | undefined
 }
 
 /**
@@ -80,18 +108,25 @@ export async function readCall(dir: string, written: WrittenCall): Promise<Trial
     throw new CommandError(`${plain(written.time ?? '')} is no time such as 2026-11-20T12:00:00Z`, 2)
   return {
     ...{ namespace, agent: name, tier, scopes, ...targetOf(written.call), args: argumentsOf(written.args), now },
+    used: { rates: written.used ?? {}, budgets: written.spent ?? {}, tokens: written.tokens ?? null },
     ...{ user: written.user ?? null, groups: written.groups ?? [], taints: written.taints ?? [] },
   }
 }
 
-/** Models may have slashes in their names, MCP servers not. */
+/** Models may have slashes in their names, MCP servers not; an agent has two parts after `a2a`. */
 function targetOf(call: string): { readonly server: string; readonly tool: string } {
   const parts = call.split('/')
-  const server = parts.splice(0, parts[0] === 'llm' ? 2 : 1).join('/')
+  const server = parts.splice(0, LENGTHS[parts[0] ?? ''] ?? 1).join('/')
   const tool = parts.join('/')
-  if (server !== '' && tool !== '' && server !== 'llm') return { server, tool }
-  throw new CommandError(`${JSON.stringify(plain(call))} is no call: write <server>/<tool>, or llm/<route>/<model>`, 2)
+  if (server !== '' && tool !== '' && !Object.hasOwn(LENGTHS, server)) return { server, tool }
+  throw new CommandError(
+    `${JSON.stringify(plain(call))} is no call: write <server>/<tool>, llm/<route>/<model>, or a2a/<namespace>/<agent>/<skill>`,
+    2,
+  )
 }
+
+/** Parts of the name of a target other than MCP servers. */
+const LENGTHS: Readonly<Record<string, number>> = { llm: 2, a2a: 3 }
 
 function argumentsOf(text: string | null): string | null {
   if (text === null) return null

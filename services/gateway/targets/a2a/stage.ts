@@ -86,7 +86,7 @@ export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve
 }
 
 /** Returns the agent if the caller may call it. */
-function reached(
+export function reached(
   { server, facts: { identity } }: Pick<Call<'identity'>, 'server' | 'facts'>,
   agents: Agents,
   maxDelegationDepth: number,
@@ -142,7 +142,7 @@ function refused(
 }
 
 /** Data between agents is at least internal. */
-function targetOf({ name }: Call, { server, trust, jurisdiction }: ExposedAgent): Target {
+export function targetOf({ name }: Pick<Call, 'name'>, { server, trust, jurisdiction }: ExposedAgent): Target {
   return {
     ...unresolved,
     kind: 'a2a',
