@@ -6,6 +6,8 @@ export interface LiveCall extends Bagged {
   readonly identity: Identity
   /** The call may last for hours, so a drain aborts it at once instead of waiting for it. */
   readonly long: boolean
+  /** A drain aborts the call at once although it is not long; absent: it does not. */
+  readonly endsAtDrain?: boolean
   /** The call frees resources, such as a cancellation, so it is counted in a separate pool: see `Plane.endsWork`. */
   readonly endsWork: boolean
   /** Aborts the call if its token has expired, its deadline has passed, or `still()` of a stage that admitted it returns a denial. */
@@ -25,7 +27,7 @@ export interface LiveCalls {
   busy(visit: (who: Identity) => void): void
   /** Checks every call now instead of at the next tick. */
   check(): void
-  /** Aborts long calls at once and all others after `waitMs`. Resolves when all have ended, or one second after the last abort. */
+  /** Aborts long calls and those with `endsAtDrain` at once, and all others after `waitMs`. Resolves when all have ended, or one second after the last abort. */
   drain(waitMs: number): Promise<void>
   readonly size: number
   /** Stops the shared timer. */
@@ -89,7 +91,7 @@ export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls'
     },
     check,
     async drain(waitMs) {
-      stopAll((call) => call.long)
+      stopAll((call) => call.long || call.endsAtDrain === true)
       await emptyWithin(waitMs)
       stopAll(() => true)
       await emptyWithin(FINAL_WRITE_MS)

@@ -11,6 +11,8 @@ export interface NestedRequest {
   readonly plane: Plane
   /** Receives the response. */
   readonly sink: Sink
+  /** A drain aborts the call at once: it only prepares other calls. */
+  readonly endsAtDrain: boolean
 }
 
 export interface NestedCall {

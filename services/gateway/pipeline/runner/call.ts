@@ -41,6 +41,8 @@ export class GatewayRequest implements RequestContext {
   readonly abort: CallAbort
   /** The caller of a nested request; null: it must be authenticated. */
   readonly authenticated: Identity | null
+  /** See `NestedRequest`. */
+  readonly endsAtDrain: boolean
   readonly #log: RunnerLog
   /** Counts the bytes that the request retains; null: they are not counted. */
   #pool: SharedPool | null = null
@@ -58,6 +60,7 @@ export class GatewayRequest implements RequestContext {
     readonly clock: Clock
     readonly log: RunnerLog
     readonly authenticated?: Identity
+    readonly endsAtDrain?: boolean
   }) {
     this.id = from.id
     this.wire = from.wire
@@ -67,6 +70,7 @@ export class GatewayRequest implements RequestContext {
     this.sink = from.sink
     this.abort = from.abort
     this.authenticated = from.authenticated ?? null
+    this.endsAtDrain = from.endsAtDrain ?? false
     this.#log = from.log
   }
 
@@ -244,6 +248,10 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 
   get long(): boolean {
     return this.plan.row.long
+  }
+
+  get endsAtDrain(): boolean {
+    return this.request.endsAtDrain
   }
 
   stop(reason: AbortReason, denial: Denial | null): void {

@@ -94,11 +94,12 @@ class PipelineRunner implements Runner {
     return this.govern(request, plane)
   }
 
-  readonly nested: RunNested = ({ id, identity, wire, plane, sink }: NestedRequest) => {
+  readonly nested: RunNested = ({ id, identity, wire, plane, sink, endsAtDrain }: NestedRequest) => {
     const { snapshots, clock, log } = this.#options
     const abort = new CallAbort()
     const snapshot = snapshots.current
-    const request = new GatewayRequest({ id, wire, sink, abort, snapshot, clock, log, authenticated: identity })
+    const own = { id, wire, sink, abort, snapshot, clock, log }
+    const request = new GatewayRequest({ ...own, authenticated: identity, endsAtDrain })
     const ended = this.govern(request, plane).finally(() => request.release())
     return { ended, stop: (reason, denial) => abort.stop(reason, denial) }
   }

@@ -155,7 +155,7 @@ interface Sent extends Routed {
 function readAll(arrived: Arrived, { bytes, message, ...at }: Sent): Parsed | Denial {
   const read = readPosted(openedFor(arrived, at), bytes, message)
   if (isDenial(read) || OF_ONE_SERVER.has(read.operation)) return read
-  return { ...read, operation: 'mcp.all' }
+  return { ...read, operation: read.operation === 'mcp.listen' ? 'mcp.streams' : 'mcp.all' }
 }
 
 const OF_ONE_SERVER: ReadonlySet<Operation> = new Set<Operation>(['mcp.call', 'mcp.get', 'mcp.task'])

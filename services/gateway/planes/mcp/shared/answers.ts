@@ -20,24 +20,16 @@ const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 const SERVER_INFO = { name: 'plat', title: 'plat gateway', version: VERSION }
 
 /** The capabilities of all servers together: a server without one of them has nothing in the lists. */
-const MODERN_CAPABILITIES = {
-  tools: {},
-  prompts: {},
-  resources: {},
-  logging: {},
-  completions: {},
-  extensions: { [TASKS_EXTENSION]: {} },
-}
-/** With sessions there is a stream for changes. */
-const CAPABILITIES = {
+const BOTH_ERAS = {
   tools: { listChanged: true },
   prompts: { listChanged: true },
   resources: { subscribe: true, listChanged: true },
   logging: {},
   completions: {},
-  // Each tool states whether it supports tasks.
-  tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
 }
+const MODERN_CAPABILITIES = { ...BOTH_ERAS, extensions: { [TASKS_EXTENSION]: {} } }
+/** Each tool states whether it supports tasks. */
+const CAPABILITIES = { ...BOTH_ERAS, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
 
 /** Response to a notification, and to the end of a session. */
 export const ACCEPTED: Reply = { kind: 'frames', head: { status: 202, headers: {} }, frames: [], attempts: [] }

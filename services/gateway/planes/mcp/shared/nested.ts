@@ -18,10 +18,16 @@ import { type Opened, parseMessage, readPosted, readStream, type ServerPlane } f
 import type { Sealed } from '../seal/seal.ts'
 import { type CollectedMessage, CollectedResponse } from './collect.ts'
 
+/** The request of a client. */
+export interface Arrival extends Pick<RequestContext, 'wire' | 'signal' | 'retain'> {
+  /** Its end does not end what was started for it; a drain does, at once. */
+  readonly isDetached?: boolean
+}
+
 /** A request to one server that is part of a request at the address of all servers. */
 export interface ServerRequest {
   /** The request that this one is part of, and ends with. */
-  readonly arrival: Pick<RequestContext, 'wire' | 'signal' | 'retain'>
+  readonly arrival: Arrival
   readonly identity: Identity
   readonly server: string
   readonly method: 'POST' | 'GET' | 'DELETE'
@@ -60,8 +66,9 @@ export class NestedRequests {
   start(request: ServerRequest, sink: Sink): NestedCall & { denialOf(): Denial | null } {
     const plane = new NestedPlane(this.#plane, request)
     const wire = wireOf(request)
-    const { identity } = request
-    const call = this.#run({ id: this.#ids.uuid(), identity, wire, plane: this.#traced(plane), sink })
+    const { identity, arrival } = request
+    const endsAtDrain = arrival.isDetached === true
+    const call = this.#run({ id: this.#ids.uuid(), identity, wire, plane: this.#traced(plane), sink, endsAtDrain })
     return { ...call, denialOf: () => plane.denial }
   }
 

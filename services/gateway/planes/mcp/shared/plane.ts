@@ -12,7 +12,7 @@ import {
   type Reply,
   type RequestContext,
 } from '../../../call/index.ts'
-import { type Plane, PlaneAround, type RunNested } from '../../../pipeline/index.ts'
+import { type Plane, PlaneAround, type RunNested, type Sink } from '../../../pipeline/index.ts'
 import { member } from '../../wire/json.ts'
 import type { McpRequest } from '../message.ts'
 import type { ServerPlane } from '../read.ts'
@@ -24,11 +24,12 @@ import { InFlightRequests, untilEnd } from './in-flight.ts'
 import { listKind } from './lists.ts'
 import { Naming } from './naming.ts'
 import { NestedRequests } from './nested.ts'
-import { type Client, levelMessage, ServerRequests } from './requests.ts'
+import { type Client, levelMessage, ServerRequests, type Subscribed } from './requests.ts'
 import { type CallableServers, CallersServers } from './servers.ts'
 import { UpstreamSessions } from './sessions.ts'
 import { ShortenedNames } from './shortened.ts'
 import { streamReply } from './stream.ts'
+import { subscriptions } from './subscriptions.ts'
 
 const NOT_FOUND = 404
 
@@ -147,6 +148,7 @@ class SharedPlane extends PlaneAround {
       return gatherList(parts, { call, request, kind, load, ...(kind.entries === 'tools' && { shortened }) })
     }
     if (request.kind === 'listen') return Promise.resolve(this.#listen(call, request))
+    if (request.method === 'subscriptions/listen') return Promise.resolve(this.#subscribe(call, request))
     if (request.kind !== 'request') return Promise.resolve(this.#accept(call, request))
     return request.method === 'server/discover'
       ? this.#discover(call, request)
@@ -201,6 +203,14 @@ class SharedPlane extends PlaneAround {
     const client = clientOf(call, request)
     if (client.session === null) return deny('internal', 'the client has no session')
     return streamReply(call, this.#requests.listen(client, client.session, this.#naming))
+  }
+
+  #subscribe(call: Call<'identity' | 'target'>, request: McpRequest): Reply | Denial {
+    const client = clientOf(call, request)
+    const servers = this.#servers.of(call.snapshot, call.facts.identity)
+    const start = (at: Subscribed, sink: Sink) => this.#requests.subscribe(client, at, sink)
+    const stream = subscriptions({ ...this.#options, servers, start }, request, call.body?.value)
+    return isDenial(stream) ? stream : streamReply(call, stream)
   }
 
   /** Handles notifications, and the end of a session. They are passed on without waiting for the servers. */

@@ -1,12 +1,6 @@
 import { type Clock, isObject, type JsonObject } from '@plat/core'
-import {
-  type CallSignal,
-  type Denial,
-  deny,
-  type Identity,
-  isDenial,
-  type RequestContext,
-} from '../../../call/index.ts'
+import { type CallSignal, type Denial, deny, type Identity, isDenial } from '../../../call/index.ts'
+import type { NestedCall, Sink } from '../../../pipeline/index.ts'
 import { member } from '../../wire/json.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import type { SharedSession } from '../message.ts'
@@ -15,7 +9,7 @@ import type { CollectedMessage } from './collect.ts'
 import type { ServerPage } from './cursor.ts'
 import type { ListKind } from './lists.ts'
 import type { Naming } from './naming.ts'
-import type { NestedRequests, ServerRequest, ServerResponse } from './nested.ts'
+import type { Arrival, NestedRequests, ServerRequest, ServerResponse } from './nested.ts'
 import type { ClientSessions, UpstreamSession, UpstreamSessions } from './sessions.ts'
 import { MergedStream } from './stream.ts'
 
@@ -28,7 +22,7 @@ const SERVER_ERROR = 500
 
 /** A client at the address of all servers, with the request that it has sent. */
 export interface Client {
-  readonly arrival: Pick<RequestContext, 'wire' | 'signal' | 'retain'>
+  readonly arrival: Arrival
   readonly identity: Identity
   readonly session: SharedSession | null
   readonly revision: string
@@ -38,6 +32,13 @@ export interface Client {
 
 /** One page of a list. */
 type ListPage = ServerPage & { readonly kind: ListKind }
+
+/** A subscription at one server. */
+export interface Subscribed {
+  readonly server: string
+  readonly prefix: string
+  readonly message: object
+}
 
 export interface RequestsOptions {
   readonly nested: NestedRequests
@@ -159,6 +160,16 @@ export class ServerRequests {
     return stream
   }
 
+  /** Starts the subscription of a client of revision 2026-07-28 at one server. */
+  subscribe({ arrival, identity, revision }: Client, { server, prefix, message }: Subscribed, sink: Sink): NestedCall {
+    const shared = { session: null, prefix, shownName: null }
+    const headers = { 'mcp-protocol-version': revision, 'mcp-method': 'subscriptions/listen' }
+    return this.#nested.start(
+      { arrival, identity, server, method: 'POST', shared, session: null, headers, message },
+      sink,
+    )
+  }
+
   /** Sends a message to a server in a session that is open; its response is not relayed. Never rejects. */
   async notify(client: Client, server: string, message: object | null): Promise<void> {
     const { identity, session } = client
@@ -257,7 +268,7 @@ function inSession(
 
 /** Returns the request without its end: for work that others wait for as well. Its limits are those of the work. */
 function detached({ arrival: { wire } }: Client): Client['arrival'] {
-  return { wire, signal: NEVER, retain: () => true }
+  return { wire, signal: NEVER, retain: () => true, isDetached: true }
 }
 
 const NEVER: CallSignal = { aborted: false, reason: null, addEventListener() {}, removeEventListener() {} }

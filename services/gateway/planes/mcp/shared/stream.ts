@@ -12,6 +12,16 @@ const REOPEN_MS = 2_000
 /** Starts the stream of one server; null if the client has no session there. */
 export type StartStream = (server: string, sink: Sink) => NestedCall | null
 
+/** Reads the stream of one server. */
+export interface StreamSink extends Sink {
+  readonly isStream: boolean
+  /** Called when the stream has ended. */
+  over?(): void
+}
+
+type Push = (bytes: Uint8Array) => void | Promise<void>
+type SinkOf = (server: string, push: Push) => StreamSink
+
 /** The streams of a client's servers as one. Batches have whole events, in the order in which they arrive. */
 export class MergedStream implements AsyncIterableIterator<readonly Frame[], unknown> {
   readonly #clock: Clock
@@ -26,9 +36,13 @@ export class MergedStream implements AsyncIterableIterator<readonly Frame[], unk
   /** Resolves when the client has read. */
   #room = Promise.withResolvers<void>()
 
-  constructor(clock: Clock, start: StartStream) {
+  readonly #sinkOf: SinkOf
+
+  /** `sinkOf` creates what reads the stream of a server; default: its events are passed on as they are. */
+  constructor(clock: Clock, start: StartStream, sinkOf: SinkOf = (_, push) => new EventSink(push)) {
     this.#clock = clock
     this.#start = start
+    this.#sinkOf = sinkOf
   }
 
   [Symbol.asyncIterator](): this {
@@ -38,11 +52,14 @@ export class MergedStream implements AsyncIterableIterator<readonly Frame[], unk
   /** Adds the stream of a server, if it is not open yet. */
   add(server: string): void {
     if (this.#over || this.#servers.has(server)) return
-    const sink = new EventSink((bytes) => this.#push(bytes))
+    const sink = this.#sinkOf(server, (bytes) => this.send(bytes))
     const stream = this.#start(server, sink)
     if (stream === null) return
     this.#servers.set(server, () => stream.stop('client', null))
-    void stream.ended.then(() => this.#ended(server, sink.isStream))
+    void stream.ended.then(() => {
+      sink.over?.()
+      this.#ended(server, sink.isStream)
+    })
   }
 
   /** Calls `listener` when the stream ends. */
@@ -88,7 +105,8 @@ export class MergedStream implements AsyncIterableIterator<readonly Frame[], unk
     this.#servers.set(server, cancel)
   }
 
-  #push(bytes: Uint8Array): void | Promise<void> {
+  /** Adds events. Returns a promise if the client has to read first. */
+  send(bytes: Uint8Array): void | Promise<void> {
     if (this.#over || bytes.byteLength === 0) return
     this.#frames.push({ role: 'progress', value: undefined, raw: bytes })
     this.#waiting += bytes.byteLength
@@ -98,12 +116,12 @@ export class MergedStream implements AsyncIterableIterator<readonly Frame[], unk
 }
 
 /** Passes on the events of a server's stream, and nothing of another response. */
-class EventSink implements Sink {
+export class EventSink implements StreamSink {
   headSent = false
   isStream = false
-  readonly #push: (bytes: Uint8Array) => void | Promise<void>
+  readonly #push: Push
 
-  constructor(push: (bytes: Uint8Array) => void | Promise<void>) {
+  constructor(push: Push) {
     this.#push = push
   }
 
