@@ -95,7 +95,12 @@ class SharedPlane extends PlaneAround {
     const request = this.#plane.requestOf(call.wire)
     if (request === undefined) return deny('internal', 'the request was not read')
     if (call.server === ALL_SERVERS) return this.#respond(call, request)
-    const done = this.#inFlight.add(call.facts.identity, request, call.server)
+    const over = this.#inFlight.add(call.facts.identity, request, call.server)
+    const used = this.#requests.used(clientOf(call, request), call)
+    const done = () => {
+      over()
+      used()
+    }
     return this.#forward(call, request, head).then(
       (reply) => {
         if (!isDenial(reply) && reply.kind === 'frames') return { ...reply, frames: untilEnd(reply.frames, done) }

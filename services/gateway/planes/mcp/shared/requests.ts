@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { type Clock, isObject, type JsonObject } from '@plat/core'
 import { type CallSignal, type Denial, deny, type Identity, isDenial } from '../../../call/index.ts'
 import type { NestedCall, Sink } from '../../../pipeline/index.ts'
@@ -59,6 +60,11 @@ export class ServerRequests {
     this.#sessions = sessions
     this.#sealer = sealer
     this.#clock = clock
+    // The token may have expired, which must not keep a session open at its server.
+    sessions.onForgotten = (own) => {
+      const identity = { ...own.identity, expiresAt: Number.POSITIVE_INFINITY }
+      void this.#endAll({ identity, arrival: NO_ARRIVAL }, own)
+    }
   }
 
   /** Resolves to the client's session at a server, which is opened at its first use; null: the client has no session. Never rejects. */
@@ -77,6 +83,14 @@ export class ServerRequests {
   /** Returns the sessions of the client. */
   sessionsOf({ identity }: Client, session: SharedSession): ClientSessions {
     return this.#sessions.of(identity, session)
+  }
+
+  /** Notes a call of the client, whose sessions stay open while it lasts. Returns a function to call at its end. */
+  used({ identity, session }: Client, call: object): () => void {
+    if (session === null) return () => {}
+    const own = this.#sessions.of(identity, session)
+    own.calls.add(call)
+    return () => own.calls.delete(call)
   }
 
   /** Requests one page of a list, within `ms`. Resolves to null if the server has no such list. Never rejects. */
@@ -191,11 +205,14 @@ export class ServerRequests {
   async end(client: Client): Promise<void> {
     const { identity, session } = client
     const own = session === null ? null : this.#sessions.end(identity, session)
-    if (own === null) return
-    const ends = own.servers.entries().map(async ([server, opening]) => {
+    if (own !== null) await this.#endAll({ identity, arrival: detached(client) }, own)
+  }
+
+  async #endAll(caller: Pick<Client, 'arrival' | 'identity'>, { servers }: ClientSessions): Promise<void> {
+    const ends = servers.entries().map(async ([server, opening]) => {
       const opened = await opening
       if (isDenial(opened) || opened.session === null) return
-      await this.#nested.fetch(inSession({ ...client, arrival: detached(client) }, server, opened, null), HANDSHAKE)
+      await this.#nested.fetch(inSession(caller, server, opened, null), HANDSHAKE)
     })
     await Promise.all(ends)
   }
@@ -256,7 +273,7 @@ function namesOf(capabilities: JsonObject): JsonObject {
 }
 
 function inSession(
-  { arrival, identity }: Client,
+  { arrival, identity }: Pick<Client, 'arrival' | 'identity'>,
   server: string,
   { session, revision }: { readonly session: Sealed | null; readonly revision: string },
   message: object | null,
@@ -272,6 +289,14 @@ function detached({ arrival: { wire } }: Client): Client['arrival'] {
 }
 
 const NEVER: CallSignal = { aborted: false, reason: null, addEventListener() {}, removeEventListener() {} }
+
+/** The request of no client. */
+const NO_ARRIVAL: Arrival = {
+  wire: { method: 'DELETE', path: '/mcp', query: '', headers: {}, body: Readable.from([]), remote: '' },
+  signal: NEVER,
+  retain: () => true,
+  isDetached: true,
+}
 
 function withoutProgress(meta: unknown): object {
   const { progressToken: _, ...rest }: JsonObject = isObject(meta) ? meta : {}

@@ -56,3 +56,16 @@ test('a session that is not used for an hour is forgotten, and one session is no
   sessions.of(agent('a'), session('2'))
   assert.notEqual(sessions.of(agent('a'), session('1')), idle)
 })
+
+test('an idle session is reported although no client comes, and not while it is in use', async () => {
+  const { sessions, clock } = setup()
+  const forgotten: unknown[] = []
+  sessions.onForgotten = (client) => void forgotten.push(client)
+  const idle = sessions.of(agent('a'), session('1'))
+  const used = sessions.of(agent('a'), session('2'))
+  used.calls.add({})
+  const streamed = sessions.of(agent('a'), session('3'))
+  streamed.listeners.add(() => {})
+  await clock.advance(5_000_000)
+  assert.deepEqual(forgotten, [idle])
+})

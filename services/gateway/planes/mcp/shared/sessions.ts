@@ -5,6 +5,8 @@ import type { Sealed } from '../seal/seal.ts'
 
 /** Milliseconds after which a session that was not used is forgotten; it is opened again when the client needs it. */
 const IDLE_MS = 3_600_000
+/** Milliseconds between searches for idle sessions. */
+const SWEEP_AFTER_MS = 600_000
 const {
   total: MAX_OF_ALL,
   shares: [{ max: MAX_OF_AGENT }],
@@ -22,6 +24,7 @@ type Opening = Promise<UpstreamSession | Denial>
 
 /** The sessions at servers that this gateway opened for one client's session. */
 export interface ClientSessions {
+  readonly identity: Identity
   readonly agent: string
   readonly servers: Map<string, Opening>
   /** The client's `logging/setLevel`, for servers whose session is opened later; null: none. */
@@ -30,6 +33,8 @@ export interface ClientSessions {
   usedAt: number
   /** Called when a session was opened at a server. */
   readonly listeners: Set<(server: string, opened: UpstreamSession) => void>
+  /** Calls that have not ended. */
+  readonly calls: Set<object>
 }
 
 /**
@@ -41,6 +46,9 @@ export class UpstreamSessions {
   readonly #observer: PoolObserver | undefined
   readonly #all = new LinkedMap<string, ClientSessions>()
   readonly #agents = new Map<string, LinkedMap<string, null>>()
+  /** Called with what was removed because it is idle or exceeds a limit, unless it is in use. */
+  onForgotten: (client: ClientSessions) => void = () => {}
+  #isSweeping = false
 
   constructor(clock: Clock, observer?: PoolObserver) {
     this.#clock = clock
@@ -53,7 +61,15 @@ export class UpstreamSessions {
     const key = JSON.stringify([callerOf(caller), id])
     const known = this.#all.get(key)
     const agent = callingAgentOf(caller)
-    const client = known ?? { agent, servers: new Map(), level: null, usedAt: 0, listeners: new Set() }
+    const client = known ?? {
+      identity: caller,
+      agent,
+      servers: new Map(),
+      level: null,
+      usedAt: 0,
+      listeners: new Set(),
+      calls: new Set<object>(),
+    }
     client.usedAt = this.#clock.now()
     this.#all.set(key, client)
     this.#all.renew(key)
@@ -61,6 +77,7 @@ export class UpstreamSessions {
     share.set(key, null)
     share.renew(key)
     this.#trim(share)
+    this.#sweepLater()
     return client
   }
 
@@ -93,11 +110,26 @@ export class UpstreamSessions {
     return client ?? null
   }
 
-  /** Removes what is idle and what exceeds a limit, the least recently used first. */
-  #trim(share: LinkedMap<string, null>): void {
+  /** Removes what is idle although no client comes. */
+  #sweepLater(): void {
+    if (this.#isSweeping) return
+    this.#isSweeping = true
+    this.#clock.after(SWEEP_AFTER_MS, () => {
+      this.#isSweeping = false
+      this.#removeIdle()
+      if (this.#all.size > 0) this.#sweepLater()
+    })
+  }
+
+  #removeIdle(): void {
     const idle = this.#clock.now() - IDLE_MS
     for (let { oldest } = this.#all; oldest !== null && oldest[1].usedAt < idle; { oldest } = this.#all)
-      this.#remove(...oldest)
+      this.#forget(...oldest)
+  }
+
+  /** Removes what is idle and what exceeds a limit, the least recently used first. */
+  #trim(share: LinkedMap<string, null>): void {
+    this.#removeIdle()
     if (share.size > MAX_OF_AGENT) this.#evict(share.oldest?.[0], 'share')
     if (this.#all.size > MAX_OF_ALL) this.#evict(this.#all.oldest?.[0], 'total')
   }
@@ -106,7 +138,13 @@ export class UpstreamSessions {
     const client = key === undefined ? undefined : this.#all.get(key)
     if (key === undefined || client === undefined) return
     this.#observer?.refused(bound)
+    this.#forget(key, client)
+  }
+
+  /** A session that is in use is only forgotten: its calls and streams go on. */
+  #forget(key: string, client: ClientSessions): void {
     this.#remove(key, client)
+    if (client.calls.size === 0 && client.listeners.size === 0) this.onForgotten(client)
   }
 
   #remove(key: string, { agent }: ClientSessions): void {
