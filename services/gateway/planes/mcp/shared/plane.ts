@@ -1,22 +1,19 @@
-import type { Clock, Ids, JsonObject, PoolObservers } from '@plat/core'
-import type { Log } from '@plat/process'
+import type { JsonObject } from '@plat/core'
 import {
   ALL_SERVERS,
   type Call,
   type Denial,
   deny,
-  type ErrorCode,
   type Identity,
   isDenial,
   type Parsed,
   type Reply,
   type RequestContext,
 } from '../../../call/index.ts'
-import { type Plane, PlaneAround, type RunNested, type Sink } from '../../../pipeline/index.ts'
+import { type Plane, PlaneAround, type Sink } from '../../../pipeline/index.ts'
 import { member } from '../../wire/json.ts'
 import type { McpRequest } from '../message.ts'
 import type { ServerPlane } from '../read.ts'
-import type { Sealer } from '../seal/seal.ts'
 import { readShared, sealSession, type ToolPlace } from './address.ts'
 import { ACCEPTED, beginSession, discovered, eraMembers, initialized, instructionsFor, resultReply } from './answers.ts'
 import { gatherList } from './gather.ts'
@@ -24,34 +21,15 @@ import { InFlightRequests, untilEnd } from './in-flight.ts'
 import { listKind } from './lists.ts'
 import { Naming } from './naming.ts'
 import { NestedRequests } from './nested.ts'
+import type { SharedPlaneOptions } from './options.ts'
 import { type Client, levelMessage, ServerRequests, type Subscribed } from './requests.ts'
-import { type CallableServers, CallersServers } from './servers.ts'
+import { CallersServers } from './servers.ts'
 import { UpstreamSessions } from './sessions.ts'
 import { ShortenedNames } from './shortened.ts'
 import { streamReply } from './stream.ts'
 import { subscriptions } from './subscriptions.ts'
 
 const NOT_FOUND = 404
-
-export interface SharedPlaneOptions {
-  /** The plane of `/mcp/<name>`. */
-  readonly plane: ServerPlane
-  readonly callable: CallableServers
-  readonly run: RunNested
-  /** Adds traces to the planes of nested requests. */
-  readonly traced: (plane: Plane) => Plane
-  readonly sealer: Sealer
-  /** docs/spec/gateway.md: `mcpSeparator`. */
-  readonly separator: string
-  /** docs/spec/gateway.md: `mcpListSeconds`, in milliseconds. */
-  readonly listWaitMs: number
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly log: Log
-  /** Counts a server that a list is without. */
-  readonly leftOut: (code: ErrorCode) => void
-  readonly pools?: PoolObservers<'mcp_sessions'>
-}
 
 /**
  * The plane of `/mcp`: one address for all servers of a token. A request for one server runs as that server's. For lists, handshakes and

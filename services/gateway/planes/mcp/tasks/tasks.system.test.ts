@@ -18,9 +18,9 @@ test('the SDK of version 1 runs a task of server-everything that asks its user, 
     ['', `everything__${TOOL}`],
   ] as const) {
     const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
-    const asked: string[] = []
+    const questions: string[] = []
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
-      asked.push(params.message)
+      questions.push(params.message)
       return { action: 'accept', content: { interpretation: 'technical' } }
     })
     // The SDK's own types disagree about optional members; connecting by name keeps the rest checked.
@@ -38,7 +38,7 @@ test('the SDK of version 1 runs a task of server-everything that asks its user, 
       if (message.type === 'error') assert.fail(`${path}: ${message.error.message}`)
     }
     assert.match(text, /Research Report: python/, path)
-    assert.equal(asked.length, 1, path)
+    assert.equal(questions.length, 1, path)
     const { tasks } = await client.experimental.tasks.listTasks()
     assert.deepEqual(
       tasks.map((task) => [task.taskId, task.status]),
