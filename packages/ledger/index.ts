@@ -5,7 +5,6 @@ export { type EvidenceHead, readEvidenceHead, sealEvidence } from './evidence/ob
 export { type EvidenceFinding, type EvidenceTrust, verifyEvidence } from './evidence/verify.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export type { LedgerMoment } from './moment.ts'
-export { ledgerPage, newestFirst } from './page.ts'
 export {
   anchorRecord,
   isLogAnchor,
@@ -28,7 +27,11 @@ export {
 } from './proof/stored-checkpoint.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { LedgerReader, type ReadLine } from './reader.ts'
+
 export { compressInThread } from './retention/compress-in-thread.ts'
+export { earliestOf, FILTER_MEMBERS, type RecordFilter, type Selector, selectorOf } from './search/filter.ts'
+export { type LedgerQuery, ledgerPage, newestFirst, searchLedger } from './search/page.ts'
+
 export { LineReader, type LinesWanted, type RawLines } from './segment/read.ts'
 export {
   type Followed as FollowedSegment,

@@ -1,6 +1,5 @@
 import { unwatchFile, watchFile } from 'node:fs'
 import { type Clock, isObject } from '@plat/core'
-import { startOfLast } from './find.ts'
 import { scanPresent } from './sequence/scan.ts'
 import { LedgerSequence } from './sequence/sequence.ts'
 
@@ -17,8 +16,6 @@ export interface TailLine {
 }
 
 export interface TailOptions {
-  /** Limits the output to this many last records. */
-  readonly last?: number
   /** Only records from this `seq` on. */
   readonly from?: number
   /** Continues with new records until the signal aborts. */
@@ -29,7 +26,7 @@ export interface TailOptions {
 export async function* tailLedger(path: string, options: TailOptions = {}): AsyncGenerator<TailLine> {
   const sequence = await LedgerSequence.open(path)
   try {
-    let position = await startOf(sequence, options)
+    let position = await sequence.startOf(options.from ?? 0)
     for (;;) {
       const batch: TailLine[] = []
       const rest = await scanPresent(sequence, {
@@ -66,12 +63,6 @@ export function readLine(text: string, path: string, offset: number): TailLine {
     throw new Error(`${path}: byte ${offset} begins no record; look with: plat audit verify ${path}`)
   }
   return { seq: value.seq, hash: value.hash, rec: value.rec, text }
-}
-
-/** Returns the position of the first line to yield. */
-async function startOf(sequence: LedgerSequence, { from = 0, last }: TailOptions): Promise<number> {
-  const first = await sequence.startOf(from)
-  return last === undefined ? first : await startOfLast(sequence, last, { from: first, to: await sequence.size() })
 }
 
 /** Resolves at the next poll, or when the signal aborts. */

@@ -92,7 +92,12 @@ export const adminRoutes = {
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },
-  'GET /v1/audit/records': { needs: 'auditor', within: 'namespace', does: 'Records of the ledger.', readsLedger: true },
+  'GET /v1/audit/records': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Records of the ledger, by time, member or text.',
+    readsLedger: true,
+  },
   'GET /v1/audit/proof/:seq': {
     readsLedger: true,
     needs: 'auditor',

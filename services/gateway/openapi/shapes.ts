@@ -241,7 +241,11 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       damagedSegments: Type.Array(Type.Object({ first: whole(), last: whole(), problem: text() })),
     }),
   },
-  'GET /v1/audit/records': list(record, { from: text(), to: text(), ...names, call: text(), kind: text() }),
+  'GET /v1/audit/records': list(record, {
+    ...{ from: text(), to: text(), order: Type.Enum(['oldest', 'newest'], { type: 'string' }), ...names },
+    ...{ user: text(), server: text(), tool: text(), call: text(), kind: text() },
+    ...{ denied: Type.Boolean(), calls: Type.Boolean(), text: Type.String({ minLength: 1, maxLength: 256 }) },
+  }),
   'GET /v1/audit/proof/:seq': {
     answer: Type.Object({ seq: whole(), line: text(), checkpoint, inclusion: Type.Array(text()) }),
   },

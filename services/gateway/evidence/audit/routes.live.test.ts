@@ -172,3 +172,23 @@ test('without a key there are no checkpoints, no keys and no proofs, but everyth
   assert.equal((await ask('proof/0')).status, 404)
   assert.equal((await ask('records')).body.items.length, 3)
 })
+
+test('records are selected by members and text, and the newest come first', async (t) => {
+  const { ask, act } = await setUp(t, {})
+  await act(4)
+  const seqs = async (query: string) => {
+    const { status, body } = await ask(`records?${query}`)
+    assert.equal(status, 200, JSON.stringify(body))
+    return { seqs: body.items.map(({ seq }: { seq: number }) => seq), next: body.nextCursor }
+  }
+  const all = await seqs('limit=1000')
+  const newest = await seqs('limit=3&order=newest')
+  assert.deepEqual(newest.seqs, all.seqs.slice(-3).reverse())
+  const second = await seqs(`limit=1000&order=newest&cursor=${newest.next}`)
+  assert.deepEqual([...newest.seqs, ...second.seqs], all.seqs.toReversed())
+  assert.equal((await seqs('text=shop%2Fa2')).seqs.length, 1)
+  assert.deepEqual((await seqs('user=nobody')).seqs, [])
+  assert.deepEqual((await seqs('denied=true')).seqs, [])
+  for (const query of ['order=up', 'denied=yes', 'text=', `text=${'x'.repeat(257)}`, 'text=a&text=b'])
+    assert.equal((await ask(`records?${query}`)).status, 400, query)
+})

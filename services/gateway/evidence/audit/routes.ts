@@ -1,16 +1,19 @@
-import { reasonOf } from '@plat/core'
-import { checkpointsPath, lastCheckpoint, ledgerPage, type NoReceipt, newestFirst, receiptBeside } from '@plat/ledger'
-import type { Log } from '@plat/process'
+import { reasonOf, rfc3339Micros } from '@plat/core'
 import {
-  AdminError,
-  type AdminRoutes,
-  type Caller,
-  limitOf,
-  momentIn,
-  parameter,
-  queried,
-  seqIn,
-} from '../../admin/index.ts'
+  checkpointsPath,
+  earliestOf,
+  FILTER_MEMBERS,
+  type LedgerQuery,
+  lastCheckpoint,
+  ledgerPage,
+  type NoReceipt,
+  newestFirst as newestCheckpoints,
+  type RecordFilter,
+  receiptBeside,
+  selectorOf,
+} from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { AdminError, type AdminRoutes, limitOf, momentIn, parameter, queried, seqIn } from '../../admin/index.ts'
 import type { DamagedSegment } from './background.ts'
 import type { Keyring } from './keyring.ts'
 
@@ -24,8 +27,8 @@ export interface AuditRoutesOptions {
   readonly log: Log
 }
 
-/** Members of a record that a query can filter by. */
-const FILTERS = ['namespace', 'agent', 'session', 'call', 'kind'] as const
+/** Maximum length of a text that records are searched for. */
+const TEXT_MAX_CHARS = 256
 
 /** `/v1/audit`: head, records, proofs, checkpoints and their public keys (admin API shapes). */
 export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRoutesOptions): AdminRoutes {
@@ -36,13 +39,15 @@ export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRo
         return { seq, hash, checkpoint: (await lastCheckpoint(path))?.rec ?? null, damagedSegments: damaged }
       })
       context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
-        const cursor = queried(query, 'cursor')
-        const from = cursor === null ? momentIn(queried(query, 'from'), 'from') : seqIn(cursor, 'cursor')
-        const range = { from: from ?? 0, to: momentIn(queried(query, 'to'), 'to') }
+        const newestFirst = isNewestFirst(query)
+        const filter = filterIn(query)
+        const { matches, matchesLine } = selectorOf(filter)
         const { items, next } = await ledgerPage(path, {
-          ...range,
+          ...rangeIn(query, filter, newestFirst),
           limit: limitOf(query),
-          wants: wanted(query, caller),
+          newestFirst,
+          wants: (rec) => caller.sees(ofNamespace(rec)) && matches(rec),
+          wantsLine: matchesLine,
         })
         return { items, nextCursor: next === null ? null : String(next) }
       })
@@ -59,7 +64,7 @@ export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRo
       context.on('GET /v1/audit/checkpoints', async ({ query }) => {
         const cursor = queried(query, 'cursor')
         const before = cursor === null ? null : seqIn(cursor, 'cursor')
-        const { items, next } = await newestFirst(checkpointsPath(path), limitOf(query), before)
+        const { items, next } = await newestCheckpoints(checkpointsPath(path), limitOf(query), before)
         return { items, nextCursor: next === null ? null : String(next) }
       })
       context.on('GET /v1/audit/jwks', () => ({ keys: keyring.published() }))
@@ -72,12 +77,44 @@ const WHY_NOT: Readonly<Record<NoReceipt, string>> = {
   'no checkpoint': 'no checkpoint covers this record yet: auditCheckpointIntervalSeconds says when the next one does',
 }
 
-/** Records of a namespace are visible there; others, such as those of checkpoints, to callers with a role everywhere. */
-function wanted(query: unknown, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
-  const filters = FILTERS.map((name) => [name, queried(query, name)] as const).filter(([, value]) => value !== null)
-  return (rec) => caller.sees(ofNamespace(rec)) && filters.every(([name, value]) => rec[name] === value)
+/** Returns the range that a page reads. The cursor is the record that it begins with. */
+function rangeIn(query: unknown, { call }: RecordFilter, newestFirst: boolean): Pick<LedgerQuery, 'from' | 'to'> {
+  const cursor = queried(query, 'cursor')
+  const [from, to] = [momentIn(queried(query, 'from'), 'from'), momentIn(queried(query, 'to'), 'to')]
+  // The id of a call says when it began: the ledger before is not searched.
+  const earliest = call === undefined ? null : earliestOf(call)
+  const start = from ?? (earliest === null ? 0 : { at: rfc3339Micros(earliest) })
+  if (cursor === null) return { from: start, to }
+  const seq = seqIn(cursor, 'cursor')
+  return newestFirst ? { from: start, to: seq } : { from: seq, to }
 }
 
+function isNewestFirst(query: unknown): boolean {
+  const order = queried(query, 'order') ?? 'oldest'
+  if (order === 'oldest' || order === 'newest') return order === 'newest'
+  throw new AdminError('invalid_request', 'order: must be oldest or newest')
+}
+
+function filterIn(query: unknown): RecordFilter {
+  const members = FILTER_MEMBERS.flatMap((name) => {
+    const value = queried(query, name)
+    return value === null ? [] : [[name, value] as const]
+  })
+  const text = queried(query, 'text')
+  if (text !== null && (text === '' || text.length > TEXT_MAX_CHARS)) {
+    throw new AdminError('invalid_request', `text: must have 1 to ${TEXT_MAX_CHARS} characters`)
+  }
+  const [denied, calls] = [isTrue(query, 'denied'), isTrue(query, 'calls')]
+  return { ...Object.fromEntries(members), denied, calls, ...(text !== null && { text }) }
+}
+
+function isTrue(query: unknown, name: string): boolean {
+  const value = queried(query, name) ?? 'false'
+  if (value === 'true' || value === 'false') return value === 'true'
+  throw new AdminError('invalid_request', `${name}: must be true or false`)
+}
+
+/** Records of a namespace are visible there; others, such as those of checkpoints, to callers with a role everywhere. */
 function ofNamespace({ namespace }: Readonly<Record<string, unknown>>): string | null {
   return typeof namespace === 'string' ? namespace : null
 }
