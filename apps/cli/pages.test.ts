@@ -43,7 +43,15 @@ function wrongIn(line: string): string | null {
   return given <= command.registeredArguments.length ? null : 'too many arguments'
 }
 
-for (const page of ['runbooks.md', 'kubernetes.md', 'cli.md', 'import.md', 'simulation.md', 'budgets.md']) {
+for (const page of [
+  'runbooks.md',
+  'kubernetes.md',
+  'cli.md',
+  'import.md',
+  'simulation.md',
+  'budgets.md',
+  'ledger.md',
+]) {
   test(`every command line of plat in docs/${page} is one that is there`, () => {
     const lines = linesOf(page)
     assert.ok(lines.length >= 2)

@@ -60,7 +60,8 @@ async function both(command: (dir: string | undefined) => Promise<{ code: number
 }
 
 test('the ledger of a gateway elsewhere is shown, added up and verified as its file is', async () => {
-  const decided = async () => (await printed((to) => auditShow({ id: decisionId, output: 'json' }, to))).text
+  const source = await findLedger(undefined, undefined)
+  const decided = async () => (await printed((to) => auditShow({ ...source, id: decisionId, output: 'json' }, to))).text
   await until(async () => JSON.parse(await decided()).receipt !== null, 'a checkpoint over the decision')
 
   const tail = (from: string | undefined) =>
@@ -92,7 +93,7 @@ test('following the ledger of a gateway elsewhere prints new records until it is
   const lines: string[] = []
   const output = { out: (line: string) => void lines.push(line), err() {} }
   const source = await findLedger(undefined, undefined)
-  const ended = auditTail({ ...source, lines: '0', follow: true, output: 'json' }, output, stop.signal)
+  const ended = auditTail({ ...source, lines: '0', follow: true, output: 'json' }, output, { stop: stop.signal })
   const revoke = () =>
     fetch(`${up.env.PLAT_ADMIN_URL}/v1/revocations`, {
       method: 'POST',
@@ -106,12 +107,15 @@ test('following the ledger of a gateway elsewhere prints new records until it is
 })
 
 test('plat audit show prints decision, policy, rule and receipt, which proves the record without the ledger', async () => {
-  const { code, text } = await printed((to) => auditShow({ id: decisionId, output: 'table' }, to))
+  const source = await findLedger(undefined, undefined)
+  const { code, text } = await printed((to) => auditShow({ ...source, id: decisionId, output: 'table' }, to))
   assert.equal(code, 0)
   assert.match(text, /policy +default\/p\nrule +never\nreason +nothing is read here/)
-  assert.match(text, /receipt +of record \d+: plat audit proof \d+ prints it/)
+  assert.match(
+    text,
+    /receipt +of record \d+: proven by a signed checkpoint over \d+ records; plat audit proof \d+ prints it/,
+  )
   const seq = /plat audit proof (\d+)/.exec(text)?.[1] ?? ''
-  const source = await findLedger(undefined, undefined)
   const file = join(tempFolder(), 'receipt.json')
   const proof = await printed((to) => auditProof({ ...source, seq, output: 'json' }, to))
   await writeFile(file, proof.text)
@@ -119,7 +123,7 @@ test('plat audit show prints decision, policy, rule and receipt, which proves th
   assert.equal((await printed((to) => auditVerifyProof({ file, key, output: 'table' }, to))).code, 0)
   assert.ok(JSON.parse(await readFile(file, 'utf8')).line.includes(decisionId))
   await assert.rejects(
-    printed((to) => auditShow({ id: 'none', output: 'table' }, to)),
+    printed((to) => auditShow({ ...source, id: 'none', output: 'table' }, to)),
     /the ledger has no call none/,
   )
 })

@@ -126,7 +126,7 @@ test('verify answers 2 when a file cannot be read', async () => {
 })
 
 test('tail shows the latest records, one line each', async () => {
-  assert.equal(await auditTail({ path, lines: '3', output: 'table' }, output), 0)
+  assert.equal(await auditTail({ path, lines: '3', output: 'wide' }, output), 0)
   assert.equal(printed.length, 3)
   assert.match(printed[2] ?? '', /^10 .* completed .* default\/assistant +notes\/add_note +- +4 ms$/)
   printed = []
@@ -143,7 +143,7 @@ test('tail follows what is written until it is stopped', async () => {
     if (seen.length === 1) void ledger.append({ kind: 'admin' })
     else stop.abort()
   }
-  await auditTail({ path, lines: '1', follow: true, output: 'json' }, { out, err: () => {} }, stop.signal)
+  await auditTail({ path, lines: '1', follow: true, output: 'json' }, { out, err: () => {} }, { stop: stop.signal })
   await ledger.close()
   assert.deepEqual(seen, [10, 11])
   const printed: string[] = []

@@ -1,38 +1,113 @@
-import { callRecords, callRows } from '../sessions/show.ts'
-import { AdminRefusalError } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
-import type { GatewayEnv } from '../shared/home.ts'
-import { type Format, type Output, printData, printObject } from '../shared/output.ts'
+import { readSecret } from '@plat/config'
+import { isObject, reasonOf } from '@plat/core'
+import { readPublicKeys } from '@plat/keys'
+import {
+  EXIT_CODES,
+  hmacKeyOf,
+  keysPath,
+  readTrust,
+  receiptBeside,
+  VerifyUsageError,
+  verifyReceipt,
+} from '@plat/ledger'
+import { placeOfRule } from '../policy/trial.ts'
+import { AdminRefusalError, admin } from '../shared/admin-api.ts'
+import { decisionRecords, decisionRows } from '../shared/decision.ts'
+import type { LedgerSource } from '../shared/ledger-source.ts'
+import { CommandError, type Format, type Output, printData, printObject } from '../shared/output.ts'
 import { fetchReceipt } from './proof.ts'
 
-export interface AuditShowOptions {
-  readonly dir?: string | undefined
+export type AuditShowOptions = LedgerSource & {
   readonly id: string
+  /** Folder whose resources have the rule. */
+  readonly file?: string
+  /** Public keys of the checkpoints. Default: those of the gateway, or beside the ledger. */
+  readonly key?: string
   readonly output: Format
 }
 
-/**
- * `plat audit show`: a decision with its policy and rule, its records, and the receipt of the last one.
- * @throws CommandError if the ledger has no such call
- */
-export async function auditShow({ dir, id, output: format }: AuditShowOptions, output: Output): Promise<number> {
-  const { env } = await findGateway(dir)
-  const records = await callRecords(env, id)
-  const last = Math.max(...records.map(({ seq }) => seq))
-  const receipt = await receiptOf(env, last)
-  if (format !== 'table') {
-    printData(output, format, { records, receipt })
-    return 0
-  }
-  const next = receipt === null ? 'no checkpoint covers it yet' : `plat audit proof ${last} prints it`
-  printObject(output, format, { ...callRows(records, true), receipt: `of record ${last}: ${next}` })
-  return 0
+/** Receipt of the last record of a decision, and how it verifies. */
+interface Proof {
+  readonly receipt: object | null
+  readonly state: 'proven' | 'forged' | 'unsigned' | 'uncovered'
+  readonly text: string
 }
 
-/** Null: no checkpoint covers the record yet. */
-async function receiptOf(env: GatewayEnv, seq: number): Promise<object | null> {
+/**
+ * `plat audit show`: a decision with its policy and rule, its records, approval and cost, and the receipt of the last record.
+ * @returns 0, or 3 when the receipt does not verify
+ * @throws CommandError if the ledger has no such call
+ */
+export async function auditShow(
+  options: AuditShowOptions,
+  output: Output,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<number> {
+  const { id, file, output: format } = options
+  const records = await decisionRecords(options, id)
+  const last = Math.max(...records.map(({ seq }) => seq))
+  const proof = await proofOf(options, last, env)
+  const rows = decisionRows(records, true)
+  const { policy = null, rule = null } = rows
+  const place = file === undefined || policy === null ? null : await placeOfRule(file, { policy, rule })
+  const exitCode = proof.state === 'forged' ? EXIT_CODES.broken : 0
+  if (format !== 'table') {
+    const { receipt, state } = proof
+    const lines = records.map(({ text: _, ...line }) => line)
+    printData(output, format, { records: lines, receipt, proof: state, ...(file !== undefined && { rule: place }) })
+    return exitCode
+  }
+  const where = file === undefined ? {} : { 'rule at': place ?? `not in ${file}` }
+  printObject(output, format, { ...rows, ...where, receipt: `of record ${last}: ${proof.text}` })
+  return exitCode
+}
+
+async function proofOf(options: AuditShowOptions, seq: number, env: NodeJS.ProcessEnv): Promise<Proof> {
+  const receipt = 'env' in options ? await fetched(options, seq) : await besideLedger(options.path, seq)
+  if (typeof receipt === 'string') return { receipt: null, state: 'uncovered', text: receipt }
+  const trust = await trustOf(options, env)
+  const found = verifyReceipt(receipt, trust)
+  if (typeof found === 'string') return { receipt, state: 'forged', text: `broken: ${found}` }
+  const printed = `plat audit proof ${seq} prints it`
+  if (found.signed !== true) {
+    return { receipt, state: 'unsigned', text: `in the tree of a checkpoint that no given key signed; ${printed}` }
+  }
+  return { receipt, state: 'proven', text: `proven by a signed checkpoint over ${found.size} records; ${printed}` }
+}
+
+const UNCOVERED = 'no checkpoint covers it yet'
+
+/** Returns a reason instead when there is none. */
+async function fetched({ env }: Extract<LedgerSource, { env: unknown }>, seq: number): Promise<object | string> {
   return await fetchReceipt(env, seq).catch((error: unknown) => {
-    if (error instanceof AdminRefusalError && error.code === 'not_found') return null
+    if (error instanceof AdminRefusalError && error.code === 'not_found') return UNCOVERED
     throw error
   })
+}
+
+/** Reads the tree beside the ledger: without it, a receipt needs a read of the whole ledger. */
+async function besideLedger(path: string, seq: number): Promise<object | string> {
+  const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
+    return `not available from the tree beside the ledger (${reasonOf(error)}); plat audit proof ${seq} ${path} reads the ledger`
+  })
+  return receipt === 'no checkpoint' || receipt === 'no record' ? UNCOVERED : receipt
+}
+
+/** Keys that are given, else those that the gateway publishes, or that are beside the ledger. */
+async function trustOf(options: AuditShowOptions, env: NodeJS.ProcessEnv) {
+  const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
+  if (options.key === undefined && 'env' in options) {
+    const published = await admin(options.env, 'GET', '/v1/audit/jwks')
+    const hasKeys = isObject(published) && Array.isArray(published.keys) && published.keys.length > 0
+    const keys = hasKeys ? readPublicKeys(JSON.stringify(published), 'the keys of the gateway') : []
+    return keys.length === 0 && hmacKey === null ? null : { keys, hmacKey }
+  }
+  try {
+    const key = options.key ?? ('path' in options ? keysPath(options.path) : undefined)
+    return await readTrust({ ...(key !== undefined && { key }), hmacKey })
+  } catch (error) {
+    if (!(error instanceof VerifyUsageError)) throw error
+    if (options.key !== undefined) throw new CommandError(error.message, EXIT_CODES.usage)
+    return await readTrust({ hmacKey })
+  }
 }

@@ -1,8 +1,8 @@
-import { adminList } from '../shared/admin-api.ts'
+import { decisionRecords } from '../shared/decision.ts'
 import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { CommandError, type Format, type Output, plain, printObject } from '../shared/output.ts'
-import { isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
+import { type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 import { rowsOf } from './test.ts'
 import { warnOfEngine, withTrial } from './trial.ts'
 
@@ -25,7 +25,7 @@ export async function policyExplain(
 ): Promise<number> {
   const { home, env } = await findGateway(dir)
   const policies = file ?? home?.dir
-  const records = await adminList(env, `/v1/audit/records?call=${encodeURIComponent(id)}`, isLedgerRecord)
+  const records = await decisionRecords({ env }, id)
   const last = records.findLast(({ rec }) => rec.kind === 'outcome' || rec.kind === 'decision')
   if (last === undefined)
     throw new CommandError(`the ledger has no finished call ${plain(id)}; plat session <id> -o wide lists calls`)

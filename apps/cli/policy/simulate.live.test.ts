@@ -108,7 +108,7 @@ test('plat policy simulate and explain read the resources of a folder', async ()
   assert.equal(file, 'toolpolicies/default/p.yaml:1')
   const read = await explained(call('read'))
   assert.deepEqual([read.code, JSON.parse(read.text).now], [0, 'allow'])
-  await assert.rejects(explained('0190c0de-7b1e-7c3a-9a52-6d1f2c3b4a59'), /the ledger has no finished call/)
+  await assert.rejects(explained('0190c0de-7b1e-7c3a-9a52-6d1f2c3b4a59'), /the ledger has no call/)
 
   await putResource(dir, 'toolpolicies/default/p.yaml', 'ToolPolicy', { rules: [{ ...deny, when: 'args.' }] })
   await assert.rejects(

@@ -63,7 +63,15 @@ async function providersIn({ rendered, gateway }: RenderedFolder): Promise<(rout
   }
 }
 
-async function locateRule({ store, render }: RenderedFolder, { policy, rule }: Verdict): Promise<string | null> {
+/** Returns file and line of a rule of a folder with resources; null when the folder has no such policy. */
+export async function placeOfRule(dir: string, rule: Pick<Verdict, 'policy' | 'rule'>): Promise<string | null> {
+  return await withRendered(homeOf(dir), (folder) => locateRule(folder, rule))
+}
+
+async function locateRule(
+  { store, render }: RenderedFolder,
+  { policy, rule }: Pick<Verdict, 'policy' | 'rule'>,
+): Promise<string | null> {
   const [namespace = '', name = ''] = policy?.split('/') ?? []
   const declared = render
     .declared()

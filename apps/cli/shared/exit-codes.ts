@@ -18,6 +18,7 @@ export const exitCodeRows = {
 export const findings = {
   status: { done: 'everything is in force', found: 'some resource is refused' },
   'audit verify': { done: 'valid', found: 'broken: a record was changed, removed, added or moved' },
+  'audit show': { done: 'found', found: 'its receipt is broken' },
   'audit verify-proof': { done: 'proven', found: 'forged' },
   'evidence verify': { done: 'proven', found: 'changed or forged, or not signed by the given key' },
   import: { done: 'everything was converted', found: 'not everything' },
