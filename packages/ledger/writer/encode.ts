@@ -85,7 +85,73 @@ function inOrder(rec: Rec, stamp: Stamp) {
   }
 }
 
-const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }, { at: '', tenant: '', replica: '' })))
+/** The same for the members of intents and decisions only: `JSON.stringify` needs time for each absent member as well. */
+function openingInOrder(rec: Rec, stamp: Stamp) {
+  return {
+    action: rec.action,
+    agent: rec.agent,
+    argsBytes: rec.argsBytes,
+    argsSha256: rec.argsSha256,
+    at: stamp.at,
+    call: rec.call,
+    code: rec.code,
+    engines: rec.engines,
+    facts: rec.facts,
+    holds: rec.holds,
+    jti: rec.jti,
+    kind: rec.kind,
+    method: rec.method,
+    namespace: rec.namespace,
+    op: rec.op,
+    policy: rec.policy,
+    policyRevision: rec.policyRevision,
+    reason: rec.reason,
+    replica: stamp.replica,
+    rule: rec.rule,
+    server: rec.server,
+    session: rec.session,
+    spanId: rec.spanId,
+    tenant: stamp.tenant,
+    tool: rec.tool,
+    traceId: rec.traceId,
+    user: rec.user,
+    wouldBe: rec.wouldBe,
+  }
+}
+
+/** The members of one kind of records. */
+class Layout {
+  readonly inOrder: (rec: Rec, stamp: Stamp) => object
+  readonly #members: ReadonlySet<string>
+  /** Members of the last record, in the order of its literal: nearly all records of a kind have the same. */
+  readonly #known: string[] = []
+
+  constructor(inOrder: Layout['inOrder']) {
+    this.inOrder = inOrder
+    this.#members = new Set(Object.keys(inOrder({ kind: 'gap' }, { at: '', tenant: '', replica: '' })))
+  }
+
+  /** Returns whether the kind has this member, which is the `at`-th of its record. One that is the same as in the last record needs no look-up. */
+  has(name: string, at: number): boolean {
+    if (this.#known[at] === name) return true
+    if (!this.#members.has(name)) return false
+    this.#known[at] = name
+    return true
+  }
+}
+
+const layouts = new Map<Rec['kind'], Layout>([
+  ['intent', new Layout(openingInOrder)],
+  ['decision', new Layout(openingInOrder)],
+])
+
+function layoutOf(kind: Rec['kind']): Layout {
+  const known = layouts.get(kind)
+  if (known !== undefined) return known
+  const made = new Layout(inOrder)
+  layouts.set(kind, made)
+  return made
+}
 
 /**
  * Encodes a record with its stamp as canonical JSON (RFC 8785). Undefined members are omitted. Throws RecordError.
@@ -93,33 +159,14 @@ const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }
  * Takes half the time when every string is flat: a single one composed with `+` makes `JSON.stringify` use its slow path for the whole record.
  */
 export function encodeRecord(rec: Rec, stamp: Stamp): string {
-  const known = knownOf(rec.kind)
+  const layout = layoutOf(rec.kind)
   let at = 0
   for (const name in rec) {
     // Nearly every record is written directly, because its stringified form is canonical.
-    if (!isMember(name, known, at++) || !isCanonical(rec[name], 1)) return checkedSize(generalText(rec, stamp))
+    if (!layout.has(name, at++) || !isCanonical(rec[name], 1)) return checkedSize(generalText(rec, stamp))
   }
-  const text = JSON.stringify(inOrder(rec, stamp))
+  const text = JSON.stringify(layout.inOrder(rec, stamp))
   return checkedSize(text.includes(LONE_SURROGATE) ? generalText(rec, stamp) : text)
-}
-
-/** Members of the last records of each kind, in the order of their literal: nearly all records of a kind have the same. */
-const knownNames = new Map<Rec['kind'], string[]>()
-
-function knownOf(kind: Rec['kind']): string[] {
-  const known = knownNames.get(kind)
-  if (known !== undefined) return known
-  const made: string[] = []
-  knownNames.set(kind, made)
-  return made
-}
-
-/** Returns whether the line format has this member. One that is the same as in the last record needs no look-up. */
-function isMember(name: string, known: string[], at: number): boolean {
-  if (known[at] === name) return true
-  if (!MEMBERS.has(name)) return false
-  known[at] = name
-  return true
 }
 
 /** Records of these kinds contain signatures, which may exceed the string limit and must not be cut. */

@@ -17,12 +17,20 @@ const SWITCHES: Readonly<Record<string, { readonly word: string; readonly isOff:
 const SEARCHING =
   /(?:-search-preview|-search-api|-deep-research)(?:-|$)|(?:^|\/)sonar(?:-|$)|:online$|(?:^|\/)compound(?:-|$)/i
 
+const SWITCHED = Object.entries(SWITCHES)
+const NO_WORDS: readonly string[] = []
+const NO_TOOLS: readonly unknown[] = []
+
 /** Returns the provider-hosted tools that a request body enables by members other than `tools`. */
 export function switchedOnTools(body: object): readonly string[] {
-  return Object.entries(body).flatMap(([name, value]) => {
-    const tool = Object.hasOwn(SWITCHES, name) ? SWITCHES[name] : undefined
-    return tool === undefined || value === null || value === undefined || tool.isOff(value) ? [] : [tool.word]
-  })
+  let words: string[] | null = null
+  for (const [name, { word, isOff }] of SWITCHED) {
+    const value = isObject(body) ? body[name] : undefined
+    if (value === null || value === undefined || isOff(value)) continue
+    words ??= []
+    words.push(word)
+  }
+  return words ?? NO_WORDS
 }
 
 /** Returns true if a model searches without any tool in the request. */
@@ -40,15 +48,25 @@ function isEmptyList(value: unknown): boolean {
 
 /** Returns every tool that a request body defines: in `tools`, and in parts of the conversation that add tools. */
 export function definedTools(body: object): readonly unknown[] {
-  const items = listIn(body, 'input').flatMap((item) => listIn(item, 'tools'))
-  const blocks = listIn(body, 'messages').flatMap((message) => listIn(message, 'content'))
-  const changes = blocks.flatMap((block) => listIn(block, 'tool_changes'))
-  return [...listIn(body, 'tools'), ...items, ...[...blocks, ...changes].flatMap(addedTool)].flatMap(withoutNamespace)
+  const items = listsIn(listIn(body, 'input'), 'tools')
+  const blocks = listsIn(listIn(body, 'messages'), 'content')
+  const changes = listsIn(blocks, 'tool_changes')
+  const tools = listIn(body, 'tools')
+  // Most requests have none, or only `tools`.
+  if (items.length === 0 && blocks.length === 0) return tools.length === 0 ? tools : tools.flatMap(withoutNamespace)
+  return [...tools, ...items, ...[...blocks, ...changes].flatMap(addedTool)].flatMap(withoutNamespace)
 }
 
 function listIn(value: unknown, name: string): readonly unknown[] {
   const list = isObject(value) ? value[name] : undefined
-  return Array.isArray(list) ? list : []
+  return Array.isArray(list) ? list : NO_TOOLS
+}
+
+/** Returns the elements of the lists that the elements of a list have as this member. */
+function listsIn(values: readonly unknown[], name: string): readonly unknown[] {
+  return values.some((value) => listIn(value, name) !== NO_TOOLS)
+    ? values.flatMap((value) => listIn(value, name))
+    : NO_TOOLS
 }
 
 /** OpenAI: a namespace groups functions and custom tools. */
