@@ -61,4 +61,5 @@ export {
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
 export { type CountedBy, namesOfKey, type Subject, subjectsOf } from './subjects.ts'
+export { toolsScopeOf } from './tools-scope.ts'
 export { unstored } from './unstored.ts'

@@ -67,6 +67,7 @@ export async function mcpPlane(
         const found = snapshot.get(registrySlot).resolve(identity, server)
         return isDenial(found) ? null : found
       },
+      protocolVersions: (snapshot, identity, server) => snapshot.get(registrySlot).protocolVersions(identity, server),
     },
     clientOf(snapshot, caller) {
       const own = snapshot.get(registrySlot).client(caller)

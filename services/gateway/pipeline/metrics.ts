@@ -24,10 +24,38 @@ export function createRunnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
   const requests = metrics.counter('plat_gateway_requests_total')
   const latency = metrics.histogram('plat_gateway_upstream_latency_seconds')
   const upstreamErrors = metrics.counter('plat_gateway_upstream_errors_total')
+  const decision = new LastSeries((action, server) => decisions.labels({ action, server }))
+  const response = new LastSeries((server, method, code) => requests.labels({ server, method, code }))
+  const upstream = new LastSeries((server) => latency.labels({ server }))
   return {
-    decided: (action, server) => decisions.inc({ action, server }),
-    responded: (server, method, status) => requests.inc({ server, method, code: status }),
-    upstream: (server, seconds) => latency.observe({ server }, seconds),
+    decided: (action, server) => decision.of(action, server, '').inc(),
+    responded: (server, method, status) => response.of(server, method, status).inc(),
+    upstream: (server, seconds) => upstream.of(server, '', '').observe(seconds),
     upstreamFailed: (server) => upstreamErrors.inc({ server }),
+  }
+}
+
+type Label = string | number
+
+/** The series that was counted last: most calls count in the same ones as the call before, which need no look-up. */
+class LastSeries<S> {
+  readonly #find: (first: string, second: string, third: Label) => S
+  #first = ''
+  #second = ''
+  #third: Label = ''
+  #series: S | null = null
+
+  constructor(find: (first: string, second: string, third: Label) => S) {
+    this.#find = find
+  }
+
+  of(first: string, second: string, third: Label): S {
+    if (this.#series !== null && first === this.#first && second === this.#second && third === this.#third)
+      return this.#series
+    this.#first = first
+    this.#second = second
+    this.#third = third
+    this.#series = this.#find(first, second, third)
+    return this.#series
   }
 }

@@ -101,8 +101,8 @@ export function trimAnnouncement(json: Uint8Array, message: unknown, revisions: 
 }
 
 /** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */
-export function spokenRevisions(protocolVersions: readonly string[] | null | undefined): readonly string[] {
-  if (!protocolVersions || protocolVersions.length === 0) return KNOWN_REVISIONS
+export function spokenRevisions(protocolVersions: readonly string[] | null): readonly string[] {
+  if (protocolVersions === null || protocolVersions.length === 0) return KNOWN_REVISIONS
   return KNOWN_REVISIONS.filter((revision) => protocolVersions.includes(revision))
 }
 

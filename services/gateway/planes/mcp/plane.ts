@@ -211,7 +211,7 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
   }
 
   revisions({ snapshot }: RequestContext, identity: Identity, server: string): readonly string[] {
-    const revisions = spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
+    const revisions = spokenRevisions(this.#upstreams.protocolVersions(snapshot, identity, server))
     // A caller without the scope must not learn anything about the server; a stage refuses its request.
     return revisions === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? revisions : KNOWN_REVISIONS
   }

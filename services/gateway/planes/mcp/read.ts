@@ -72,10 +72,19 @@ export interface Opened {
   readonly session?: Sealed | null
 }
 
-/** Returns the name of the server in a path, or null when the path has no valid name. */
+let lastPath = ''
+let lastName: string | null = null
+
+/**
+ * Returns the name of the server in a path, or null when the path has no valid name. Keeps the last one: V8 internalizes each new string that
+ * is looked up in a `Map`.
+ */
 export function serverName(path: string): string | null {
+  if (path === lastPath) return lastName
   const name = path.startsWith(PREFIX) ? path.slice(PREFIX.length) : ''
-  return SERVER_NAME.test(name) ? name : null
+  lastPath = path
+  lastName = SERVER_NAME.test(name) ? name : null
+  return lastName
 }
 
 /** Checks the head, reads the body, and classifies the message (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */

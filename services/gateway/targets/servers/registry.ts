@@ -4,6 +4,7 @@ import {
   type Denial,
   deny,
   type Identity,
+  isDenial,
   type Target,
   type UpstreamAuth,
 } from '../../call/index.ts'
@@ -46,6 +47,8 @@ export interface Pins extends Pick<PinsEntry, 'mode' | 'onChange' | 'allowUnpinn
 /** Resolves a caller's name to one server (docs/spec/gateway.md, "Server name resolution order") by map lookups only. */
 export interface Registry {
   resolve(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial
+  /** Returns `protocolVersions` of the server to which `resolve` leads; null: not restricted, or there is none. */
+  protocolVersions(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): readonly string[] | null
   /** By `Target.key`. */
   upstream(key: string): Upstream | null
   /** Returns the web access of an agent by the file, or null. */
@@ -150,11 +153,16 @@ interface Tables {
 
 class NamedUpstreams implements Registry {
   readonly #tables: Tables
+  /** Whether any server is restricted to some revisions: otherwise no name needs to be resolved for it. */
+  readonly #restricts: boolean
   readonly size: number
   readonly clears: boolean
 
   constructor(tables: Tables) {
     this.#tables = tables
+    this.#restricts = [...tables.servers.values(), ...tables.implicit.values()].some(
+      ({ protocolVersions }) => protocolVersions !== null,
+    )
     this.clears = tables.servers.values().some(({ labels }) => labels.clears)
     this.size = tables.servers.size + tables.implicit.size + tables.statics.size
   }
@@ -162,6 +170,12 @@ class NamedUpstreams implements Registry {
   get auths(): readonly UpstreamAuth[] {
     const { servers, implicit } = this.#tables
     return [...servers.values(), ...implicit.values()].map(({ auth }) => auth)
+  }
+
+  protocolVersions(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): readonly string[] | null {
+    if (!this.#restricts) return null
+    const found = this.resolve(identity, name)
+    return isDenial(found) ? null : found.protocolVersions
   }
 
   upstream(key: string): Upstream | null {

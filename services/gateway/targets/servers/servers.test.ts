@@ -112,6 +112,18 @@ test('names that begin with plat- are built in and never looked up', () => {
   }
 })
 
+test('the revisions of a restricted server are those of the name that the caller uses', () => {
+  const revisions = (name: string, who = assistant) => registry.protocolVersions(who, name)
+  assert.deepEqual(
+    ['notes', 'two', 'missing'].map((name) => revisions(name)),
+    [['2025-06-18'], null, null],
+  )
+  assert.equal(revisions('notes', { namespace: 'team', agent: 'assistant' }), null)
+  const implied = entry('http://x/mcp', { implicit: true, protocolVersions: ['2025-11-25'] })
+  const other = buildRegistry({ ...file, servers: { 'default/assistant-legacy': implied } }, {})
+  assert.deepEqual(other.protocolVersions(assistant, 'legacy'), ['2025-11-25'])
+})
+
 test('a target resolves to its server by key, with the settings of the file', () => {
   const { labels, ...notes } = registry.upstream('default/notes') ?? assert.fail()
   assert.equal(labels.clears, false)

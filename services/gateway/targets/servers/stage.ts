@@ -11,6 +11,7 @@ import {
   type Slot,
   type Snapshots,
   type Target,
+  toolsScopeOf,
   type UpstreamAuth,
   unresolved,
 } from '../../call/index.ts'
@@ -23,8 +24,10 @@ export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildReg
 /** Returns null if the caller has the scopes, else all required ones, separated by spaces, as its issuer writes them. */
 export type MissingScopes = (identity: Identity, server: string, tool: string | null) => string | null
 
-export const toolsScope: MissingScopes = ({ scopes }, server) =>
-  scopes.has(`tools:${server}`) ? null : `tools:${server}`
+export const toolsScope: MissingScopes = ({ scopes }, server) => {
+  const scope = toolsScopeOf(server)
+  return scopes.has(scope) ? null : scope
+}
 
 /** Credentials of servers, as far as their stage needs them. */
 export interface ServerCredentials {

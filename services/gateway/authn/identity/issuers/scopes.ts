@@ -1,4 +1,4 @@
-import type { Identity } from '../../../call/index.ts'
+import { type Identity, toolsScopeOf } from '../../../call/index.ts'
 import type { TrustedIssuers } from './issuers.ts'
 
 /** Scopes that calls of an MCP server need. */
@@ -15,7 +15,10 @@ export function createScopeRules(issuers: TrustedIssuers): ScopeRules {
   return {
     missing(identity, server, tool) {
       const issuer = issuers.of(identity)
-      if (issuer === null) return identity.scopes.has(`tools:${server}`) ? null : `tools:${server}`
+      if (issuer === null) {
+        const scope = toolsScopeOf(server)
+        return identity.scopes.has(scope) ? null : scope
+      }
       const needed = issuer.scopesFor(server, tool)
       if (needed.every((scope) => identity.scopes.has(scope))) return null
       return needed.map((scope) => issuer.config.scopePrefix + scope).join(' ')

@@ -50,7 +50,11 @@ export async function startPlane(setup: PlaneSetup): Promise<PlaneUnderTest> {
   const tasks = await openTasks({ clock, ledgers, sealer })
   const plane = createMcpPlane({
     tasks,
-    upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
+    upstreams: {
+      upstream: (_, key) => named(key.slice('test/'.length)),
+      named: (_, __, name) => named(name),
+      protocolVersions: (_, __, name) => named(name)?.protocolVersions ?? null,
+    },
     clientOf: () => ({ refusals: 'result', answerAfterMs: 4_000 }),
     dialer,
     credentials: { of: () => NO_CREDENTIAL, renewed: async () => null },
