@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { testMetrics } from '../testing/metrics.ts'
 import { createRunnerMetrics } from './metrics.ts'
 
-test('each event counts in the series of its own labels, whichever came before', () => {
+test('each event counts in the series of its labels, whichever came before', () => {
   const metrics = testMetrics()
   const counted = createRunnerMetrics(metrics)
   for (const server of ['a', 'a', 'b', 'a']) {

@@ -22,13 +22,9 @@ import { checkMeta, checkMirrors, checkParameters, claimedVersion, unsupported }
 import { McpBody, type McpRequest, originOf, type SharedRequest } from './message.ts'
 import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import { bindingOf, type Origin, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
+import { serverName } from './server-name.ts'
 import { withoutServer } from './shared/naming.ts'
 import { aboutTask, taskChanges } from './tasks/request.ts'
-
-/** Prefix of the path; the rest is the name of a server. */
-const PREFIX = '/mcp/'
-/** Names of an MCPServer (docs/spec/crds.md) and of static upstreams (docs/spec/gateway.md, rule 7). */
-const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 
 /** Dependencies of `read`. */
 export interface Reader extends BodyLimits {
@@ -70,21 +66,6 @@ export interface Opened {
   readonly shared: SharedRequest | null
   /** The server's session where the gateway opened it; undefined: the one of the headers. */
   readonly session?: Sealed | null
-}
-
-let lastPath = ''
-let lastName: string | null = null
-
-/**
- * Returns the name of the server in a path, or null when the path has no valid name. Keeps the last one: V8 internalizes each new string that
- * is looked up in a `Map`.
- */
-export function serverName(path: string): string | null {
-  if (path === lastPath) return lastName
-  const name = path.startsWith(PREFIX) ? path.slice(PREFIX.length) : ''
-  lastPath = path
-  lastName = SERVER_NAME.test(name) ? name : null
-  return lastName
 }
 
 /** Checks the head, reads the body, and classifies the message (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */

@@ -37,6 +37,14 @@ export interface PlaneSetup {
   readonly bytes?: SharedPool
 }
 
+function upstreamsOf(named: (name: string) => McpUpstream | null): McpPlaneOptions['upstreams'] {
+  return {
+    upstream: (_, key) => named(key.slice('test/'.length)),
+    named: (_, __, name) => named(name),
+    protocolVersions: (_, __, name) => named(name)?.protocolVersions ?? null,
+  }
+}
+
 /** Starts the gateway. A bearer token is `<session>` or `<agent>:<session>`; every session may use all servers except `hidden`. */
 export async function startPlane(setup: PlaneSetup): Promise<PlaneUnderTest> {
   const { servers, allows = () => true, options = {}, scopes = SCOPES, bytes } = setup
@@ -50,11 +58,7 @@ export async function startPlane(setup: PlaneSetup): Promise<PlaneUnderTest> {
   const tasks = await openTasks({ clock, ledgers, sealer })
   const plane = createMcpPlane({
     tasks,
-    upstreams: {
-      upstream: (_, key) => named(key.slice('test/'.length)),
-      named: (_, __, name) => named(name),
-      protocolVersions: (_, __, name) => named(name)?.protocolVersions ?? null,
-    },
+    upstreams: upstreamsOf(named),
     clientOf: () => ({ refusals: 'result', answerAfterMs: 4_000 }),
     dialer,
     credentials: { of: () => NO_CREDENTIAL, renewed: async () => null },
