@@ -157,6 +157,14 @@ test('a command that does not exist is a failure with its reason', async (t) => 
   )
 })
 
+test('the failure of a server that never worked has its last line on stderr, without secrets', async (t) => {
+  const script = 'console.error("no such file:", process.env.KEY); process.exit(3)'
+  const spec = childSpec({ argv: [process.execPath, '-e', script], env: { KEY: 'geheimnis' }, secrets: ['KEY'] })
+  const { client } = await testBridge(t, [spec])
+  const answer = await client().call('count')
+  assert.equal(answer, '502 the process ended: exit code 3; it wrote: no such file: [removed]')
+})
+
 test('a client that leaves cancels its call', async (t) => {
   const { client } = await testBridge(t, [childSpec()])
   const one = client()

@@ -113,7 +113,13 @@ async function startParts(context: {
   const stdio = stdioServers({ home, options, render, clock, ids, log: operatorLog, announce })
   undo.push(() => stdio.stop())
   await stdio.start()
-  const using = { clock, ids, log: logTo('gateway'), stdioSocket: stdio.socket }
+  const using = {
+    clock,
+    ids,
+    log: logTo('gateway'),
+    stdioSocket: stdio.socket,
+    stdioReady: (ms: number) => stdio.ready(ms),
+  }
   const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
 
   const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
@@ -159,9 +165,10 @@ async function startServing(given: {
   readonly ids: Ids
   readonly log: Log
   readonly stdioSocket: string
+  readonly stdioReady: (ms: number) => null | Promise<string | null>
   readonly PLAT_ADMIN_TOKEN: string
 }): Promise<Gateway> {
-  const { home, config, options, store, undo, clock, ids, log, stdioSocket, PLAT_ADMIN_TOKEN } = given
+  const { home, config, options, store, undo, clock, ids, log, stdioSocket, stdioReady, PLAT_ADMIN_TOKEN } = given
   const gateway = await startGateway({
     config,
     env: { PLAT_ADMIN_TOKEN },
@@ -171,6 +178,7 @@ async function startServing(given: {
     ids,
     resources: { dir: resourcesOf(home), store },
     stdioSocket,
+    stdioReady,
   })
   undo.push(() => gateway.drain())
   const listen = options.resourcesListen ?? '127.0.0.1:0'

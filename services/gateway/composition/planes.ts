@@ -76,6 +76,7 @@ export async function mcpPlane(
     },
     ...limitsOf(shared),
     stdioSocket: shared.stdioSocket ?? null,
+    stdioReady: shared.stdioReady ?? (() => null),
     credentials,
     sealer,
     log,

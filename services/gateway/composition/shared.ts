@@ -24,7 +24,7 @@ import { openConfigSync } from '../operate/config-sync/index.ts'
 import type { HeldResources } from '../operate/resource-api/index.ts'
 import { openStateBackend, type StateBackend } from '../operate/state-backend/index.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
-import { createSealer, loadSealKeys, type Sealer } from '../planes/mcp/index.ts'
+import { createSealer, loadSealKeys, type Sealer, type StdioReady } from '../planes/mcp/index.ts'
 import { Readiness } from './readiness.ts'
 
 /** Options of a gateway. */
@@ -46,6 +46,8 @@ export interface GatewayOptions {
    * need it are unknown.
    */
   readonly stdioSocket?: string
+  /** See `StdioReady`. Absent: the bridge listens. */
+  readonly stdioReady?: StdioReady
   /** Absent: one that reads the load of this process. */
   readonly overload?: OverloadState
 }

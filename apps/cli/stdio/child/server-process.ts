@@ -19,8 +19,11 @@ const AFTER_TERM_MS = 2_000
 const REST_OF_OUTPUT_MS = 500
 
 export interface ProcessOwner extends LineReceiver {
-  /** Called once, after the last line. `how` is `exit code 1`, `signal SIGKILL`, or why it could not be started. */
-  ended(how: string): void
+  /**
+   * Called once, after the last line. `how` is `exit code 1`, `signal SIGKILL`, or why it could not be started; `lastError` its last line on stderr,
+   * null if there is none.
+   */
+  ended(how: string, lastError: string | null): void
 }
 
 /** A running server: writes lines to its stdin, reads lines from its stdout, and logs its stderr. It leads its own process group. */
@@ -53,7 +56,7 @@ export class ServerProcess {
       errors.end()
       for (const stream of [stdin, stdout, stderr]) stream.destroy()
       this.#exited.resolve()
-      owner.ended(how)
+      owner.ended(how, errors.lastLine)
     }
     this.#child.once('error', (error) => {
       how = reasonOf(error)

@@ -14,6 +14,9 @@ const REPORT_EVERY_MS = 10_000
 /** Shorter values of Secrets are not looked for: they would occur everywhere. */
 const SECRET_MIN_CHARS = 6
 
+/** Characters of the last line that are stated as the reason of a failure. */
+const STATED_MAX_CHARS = 200
+
 const REMOVED = '[removed]'
 
 /** Logs what a process writes to stderr, line by line, within limits and without the values of its Secrets. */
@@ -26,6 +29,7 @@ export class StderrLog {
   #countedAt: number
   #reportedAt: number
   #dropped = 0
+  #lastLine: string | null = null
 
   constructor({
     log,
@@ -43,6 +47,11 @@ export class StderrLog {
       line: (bytes) => this.#write(bytes, false),
       tooLong: (start) => this.#write(start, true),
     })
+  }
+
+  /** The last line as logged, or its beginning; null: nothing was logged. */
+  get lastLine(): string | null {
+    return this.#lastLine
   }
 
   push(chunk: Uint8Array): void {
@@ -63,6 +72,7 @@ export class StderrLog {
     // The cut may be within a secret, whose beginning would not be found.
     const text = isCut ? whole.slice(0, Math.max(0, whole.length - (this.#secrets[0]?.length ?? 0))) : whole
     const clean = escaped(this.#withoutSecrets(text))
+    if (clean.trim() !== '') this.#lastLine = clean.slice(0, STATED_MAX_CHARS)
     this.#log.info({ stderr: isCut ? `${clean}…` : clean }, 'the server wrote to stderr')
   }
 

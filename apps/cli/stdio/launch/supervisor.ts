@@ -20,7 +20,7 @@ const LOOK_EVERY_MS = 1000
 const EVENT_MAX_BYTES = 64 * 1024
 /** How long the bridge may take to stop its servers, in milliseconds: longer than the most stubborn one takes. */
 const STOP_MS = 10_000
-/** How long `plat up` waits for the bridge, in milliseconds; afterwards calls fail until it listens. */
+/** How long `plat up` waits for the bridge, in milliseconds; afterwards calls wait for it. */
 const START_MS = 10_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
@@ -50,6 +50,11 @@ export class StdioSupervisor {
   /** Process groups of servers: they are killed if the bridge dies before it could. */
   readonly #pids = new Set<number>()
   readonly #ready = Promise.withResolvers<void>()
+  #isListening = false
+  /** Calls that wait for the bridge. */
+  readonly #waiting = new Set<() => void>()
+  /** Why the bridge ended last; null: it has not. */
+  #problem: string | null = null
   #bridge: ChildProcess | null = null
   #sent = ''
   #failures = 0
@@ -82,6 +87,20 @@ export class StdioSupervisor {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = null
       })
+    })
+  }
+
+  /** Returns null if the bridge listens; otherwise resolves to null once it does, or after `ms` to why it does not. Never rejects. */
+  ready(ms: number): null | Promise<string | null> {
+    if (this.#isListening) return null
+    const { promise, resolve } = Promise.withResolvers<string | null>()
+    const listens = () => resolve(null)
+    this.#waiting.add(listens)
+    const late = () => resolve(this.#problem === null ? 'it is still starting' : `it ended: ${this.#problem}`)
+    const cancel = this.#options.clock.after(ms, late)
+    return promise.finally(() => {
+      cancel()
+      this.#waiting.delete(listens)
     })
   }
 
@@ -153,15 +172,23 @@ export class StdioSupervisor {
       this.#options.log.error({}, 'the stdio bridge wrote something that is no event')
       return
     }
-    if (event.event === 'ready') this.#ready.resolve()
+    if (event.event === 'ready') this.#listens()
     if (event.event === 'started') this.#pids.add(event.pid)
     if (event.event === 'ended') this.#pids.delete(event.pid)
     this.#announcements.happened(event)
   }
 
+  #listens(): void {
+    this.#isListening = true
+    this.#ready.resolve()
+    for (const listens of this.#waiting) listens()
+  }
+
   #exited(bridge: ChildProcess, how: string): void {
     if (this.#bridge !== bridge) return
     this.#bridge = null
+    this.#isListening = false
+    this.#problem = how
     this.#sent = ''
     this.#ready.resolve()
     // An orderly stop would have ended them.

@@ -74,7 +74,7 @@ export class Link implements Routing {
       {
         line: (bytes) => this.#line(bytes),
         tooLong: () => this.#broken('a message that is too long'),
-        ended: (how) => this.#ended(how),
+        ended: (how, lastError) => this.#ended(how, lastError),
       },
       { clock, log },
     )
@@ -314,9 +314,11 @@ export class Link implements Routing {
     }
   }
 
-  #ended(how: string): void {
+  #ended(how: string, lastError: string | null): void {
     this.#isEnded = true
-    this.#failAll({ status: 502, reason: `the process ended: ${how}` })
+    // A server that never worked says why on stderr.
+    const why = this.#hasAnswered || lastError === null ? '' : `; it wrote: ${lastError}`
+    this.#failAll({ status: 502, reason: `the process ended: ${how}${why}` })
     for (const owner of [...this.#streams.keys()]) this.unlisten(owner)
     this.#options.onEnd(how)
   }

@@ -8,7 +8,7 @@ import type { Review } from '../../pipeline/stage.ts'
 import type { RefusalForm } from './answer.ts'
 import type { Sealer } from './seal/seal.ts'
 import type { CancelledTask, McpTasks } from './tasks/tasks.ts'
-import type { Credentials, McpUpstream } from './upstream/open.ts'
+import type { Credentials, McpUpstream, StdioReady } from './upstream/open.ts'
 
 /** Looks up servers. */
 export interface Upstreams {
@@ -46,6 +46,7 @@ export interface McpPlaneOptions {
   readonly extraCA: string | null
   /** Socket of the stdio bridge; null: there is none. */
   readonly stdioSocket: string | null
+  readonly stdioReady: StdioReady
   /** docs/spec/gateway.md: `corsOrigins`. A request with any other `Origin` is refused. */
   readonly origins: ReadonlySet<string>
   /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */

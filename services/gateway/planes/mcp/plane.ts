@@ -35,7 +35,7 @@ import { createTaskReview } from './tasks/review.ts'
 import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
 import { cancelAt } from './upstream/cancel.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
-import type { Credentials, Forwarder } from './upstream/open.ts'
+import { type Credentials, type Forwarder, whenStdioReady } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
 
 /** Methods that end other work; `DELETE` ends a session. */
@@ -59,6 +59,7 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
   readonly upstreamTimeoutMs: number
   readonly extraCA: string | null
   readonly stdioSocket: string | null
+  readonly stdioReady: Forwarder['stdioReady']
   readonly origins: ReadonlySet<string>
   readonly #upstreams: Upstreams
   readonly #resourceBaseURL: string | null
@@ -79,6 +80,7 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
     this.upstreamTimeoutMs = options.upstreamTimeoutMs
     this.extraCA = options.extraCA
     this.stdioSocket = options.stdioSocket
+    this.stdioReady = options.stdioReady
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
@@ -226,7 +228,19 @@ function forwarded(
   plane: Forwarder,
   context: McpForward,
 ): Denial | Promise<Reply | Denial> {
-  return isDenial(credential) ? credential : new Forwarding(plane, context, credential).run()
+  if (isDenial(credential)) return credential
+  const run = (denial: Denial | null) => denial ?? new Forwarding(plane, context, credential).run()
+  const starting = whenStdioReady(plane, context.upstream, context.call.server)
+  return starting === null ? run(null) : untilAborted(starting, context.call.signal).then(run)
+}
+
+/** Resolves to a denial as soon as the call is aborted, which the caller does not get. */
+function untilAborted(waiting: Promise<Denial | null>, signal: Call['signal']): Promise<Denial | null> {
+  const over = Promise.withResolvers<Denial>()
+  const abort = () => over.resolve(deny('upstream_error', 'the call was aborted'))
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort)
+  return Promise.race([waiting, over.promise]).finally(() => signal.removeEventListener('abort', abort))
 }
 
 /** Returns true when a task or a sealed value was issued for another server than the one to which the name resolves now. */

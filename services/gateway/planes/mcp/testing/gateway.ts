@@ -68,7 +68,7 @@ export async function startPlane(setup: PlaneSetup): Promise<PlaneUnderTest> {
     maxBodyBytes: 1024 * 1024,
     bodyReadTimeoutMs: 60_000,
     upstreamTimeoutMs: 60_000,
-    ...{ extraCA: null, stdioSocket: null },
+    ...{ extraCA: null, stdioSocket: null, stdioReady: () => null },
     origins: new Set(['http://console.example']),
     resourceBaseURL: null,
     metrics: testMetrics(),

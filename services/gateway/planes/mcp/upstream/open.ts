@@ -58,7 +58,34 @@ export interface Forwarder {
   readonly tasks: Pick<McpTasks, 'notified'>
   /** Socket of the stdio bridge; null: there is none. */
   readonly stdioSocket: string | null
+  readonly stdioReady: StdioReady
 }
+
+/** Returns null if the stdio bridge listens; otherwise resolves to null once it does, or after `ms` to why it does not. Never rejects. */
+export type StdioReady = (ms: number) => null | Promise<string | null>
+
+/**
+ * Waits within the time limit of a server until the bridge that runs it listens. Returns null if it does, or the denial of a call that cannot be
+ * made.
+ */
+export function whenStdioReady(
+  { stdioReady, upstreamTimeoutMs }: Pick<Forwarder, 'stdioReady' | 'upstreamTimeoutMs'>,
+  upstream: McpUpstream,
+  server: string,
+): null | Promise<Denial | null> {
+  const waiting = upstream.stdio === true ? stdioReady(timeoutOf(upstream, upstreamTimeoutMs)) : null
+  if (waiting === null) return null
+  return waiting.then((problem) =>
+    problem === null
+      ? null
+      : deny('upstream_error', `${server}: the bridge of stdio servers does not run: ${problem}`, {
+          retryAfterMs: BRIDGE_RETRY_MS,
+        }),
+  )
+}
+
+/** Time after which a call may find the bridge running, in milliseconds. */
+const BRIDGE_RETRY_MS = 1_000
 
 /** Header by which the stdio bridge states why a call failed, percent-encoded. */
 const STDIO_REASON = 'plat-stdio-reason'
