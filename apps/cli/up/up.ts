@@ -113,13 +113,7 @@ async function startParts(context: {
   const stdio = stdioServers({ home, options, render, clock, ids, log: operatorLog, announce })
   undo.push(() => stdio.stop())
   await stdio.start()
-  const using = {
-    clock,
-    ids,
-    log: logTo('gateway'),
-    stdioSocket: stdio.socket,
-    stdioReady: (ms: number) => stdio.ready(ms),
-  }
+  const using = { clock, ids, log: logTo('gateway'), ...stdio.forGateway }
   const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
 
   const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
@@ -155,19 +149,19 @@ function stdioServers({
 }
 
 /** Starts the gateway, and serves its resource API a second time for kubectl. */
-async function startServing(given: {
-  readonly home: PlatFolder
-  readonly config: GatewayConfig
-  readonly options: UpOptions
-  readonly store: FileStore
-  readonly undo: (() => Promise<void> | void)[]
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly log: Log
-  readonly stdioSocket: string
-  readonly stdioReady: (ms: number) => null | Promise<string | null>
-  readonly PLAT_ADMIN_TOKEN: string
-}): Promise<Gateway> {
+async function startServing(
+  given: {
+    readonly home: PlatFolder
+    readonly config: GatewayConfig
+    readonly options: UpOptions
+    readonly store: FileStore
+    readonly undo: (() => Promise<void> | void)[]
+    readonly clock: Clock
+    readonly ids: Ids
+    readonly log: Log
+    readonly PLAT_ADMIN_TOKEN: string
+  } & StdioSupervisor['forGateway'],
+): Promise<Gateway> {
   const { home, config, options, store, undo, clock, ids, log, stdioSocket, stdioReady, PLAT_ADMIN_TOKEN } = given
   const gateway = await startGateway({
     config,

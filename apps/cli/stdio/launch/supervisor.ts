@@ -90,6 +90,11 @@ export class StdioSupervisor {
     })
   }
 
+  /** Options of the gateway that calls the bridge. */
+  get forGateway() {
+    return { stdioSocket: this.socket, stdioReady: (ms: number) => this.ready(ms) }
+  }
+
   /** Returns null if the bridge listens; otherwise resolves to null once it does, or after `ms` to why it does not. Never rejects. */
   ready(ms: number): null | Promise<string | null> {
     if (this.#isListening) return null
