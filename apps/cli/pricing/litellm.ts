@@ -43,7 +43,13 @@ export function fromLiteLLM(list: Readonly<Record<string, unknown>>): Record<str
       const rates = thousands === undefined ? null : ratesOf(entry, `_above_${thousands}k_tokens`)
       return rates === null ? [] : [{ aboveInputTokens: Number(thousands) * 1000, ...rates }]
     })
-    models[`${provider}/${model}`] = { ...base, ...(tiers.length > 0 && { tiers }) }
+    const { max_input_tokens: context } = entry
+    const hasContext = typeof context === 'number' && Number.isSafeInteger(context) && context > 0
+    models[`${provider}/${model}`] = {
+      ...base,
+      ...(hasContext && { contextTokens: context }),
+      ...(tiers.length > 0 && { tiers }),
+    }
   }
   return models
 }

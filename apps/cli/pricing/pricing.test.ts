@@ -54,7 +54,12 @@ test('a dry run writes nothing', async () => {
 test('the price list of LiteLLM is converted, and models without a price by token are left out', async () => {
   const from = await put('list.json', {
     sample_spec: { litellm_provider: 'one of', input_cost_per_token: 0 },
-    'gpt-x': { litellm_provider: 'openai', input_cost_per_token: 2.5e-6, output_cost_per_token: 1e-5 },
+    'gpt-x': {
+      litellm_provider: 'openai',
+      max_input_tokens: 400_000,
+      input_cost_per_token: 2.5e-6,
+      output_cost_per_token: 1e-5,
+    },
     'gemini/pro-x': {
       ...{ litellm_provider: 'gemini', input_cost_per_token: 1.25e-6, output_cost_per_token: 1e-5 },
       ...{ input_cost_per_token_above_200k_tokens: 2.5e-6, output_cost_per_token_above_200k_tokens: 1.5e-5 },
@@ -69,7 +74,7 @@ test('the price list of LiteLLM is converted, and models without a price by toke
   assert.deepEqual(await prices(), {
     ...{ version: 1, currency: 'USD', id: 'litellm' },
     models: {
-      'openai/gpt-x': { input: '2.5', output: '10' },
+      'openai/gpt-x': { input: '2.5', output: '10', contextTokens: 400_000 },
       'azure-openai/model-x': { input: '2', output: '8' },
       'gemini/pro-x': {
         ...{ input: '1.25', output: '10', cachedRead: '0.125' },

@@ -191,19 +191,21 @@ export class LocalLimits implements Limits {
     const known = this.#counted.get(name)
     if (known !== undefined) {
       if (known.isUnused(now)) known.spent = 0
+      // A take looks up all its buckets before it uses any: the next look-up must not remove this one.
+      if (caller !== null) known.usedAt = now
       return known
     }
     const bucket = new Bucket(windowEnd(item.window, this.#zone), now, caller ?? RESTORED)
     // Each new bucket checks two old ones, so that ended windows are removed without a timer.
-    this.#forget(this.#clock.now(), 2)
+    this.#forget(caller === null ? this.#clock.now() : now, 2)
     if (caller === null) this.#pool.add(RESTORED)
-    else this.#acquire(caller)
+    else this.#acquire(caller, now)
     this.#counted.set(name, bucket)
     return bucket
   }
 
-  #acquire(caller: PoolCaller): void {
-    if (this.#pool.boundFor(caller) !== null) this.#forget(this.#clock.now(), SEARCHED_BUCKETS)
+  #acquire(caller: PoolCaller, now: number): void {
+    if (this.#pool.boundFor(caller) !== null) this.#forget(now, SEARCHED_BUCKETS)
     const bound = this.#pool.acquire(caller)
     if (bound !== null)
       throw new Error(`too many keys are counted, ${bound === 'share' ? 'of this agent' : 'of all agents'}`)
@@ -256,8 +258,7 @@ class Bucket {
   isOver(now: number): boolean {
     // A bucket created in this step is about to be used.
     if (this.held > 0 || now <= this.usedAt) return false
-    if (this.endsAt !== null) return now >= this.endsAt
-    return this.spent === 0 || this.isUnused(now)
+    return this.spent === 0 || (this.endsAt === null ? this.isUnused(now) : now >= this.endsAt)
   }
 
   /** Whether a counter without a window end is as old as one that is forgotten: it counts no more, though it is still stored. */

@@ -338,7 +338,10 @@ test('a template of groups limits the selected groups of a user, of models what 
 test('an agent with invented users uses its share of a template only, and what it used ends with the window', async () => {
   const pool = new SharedPool({ name: 'template_counters', total: 8, shares: [5, 3] })
   const it = setUp({ budgets: [each('user', 9_000), each('session', 9_000)], pool })
-  for (const user of ['a', 'b', 'c']) ok(it.admit({ user }))
+  for (const user of ['x', 'y']) ok(it.admit({ user })).settle({ forwarded: false })
+  for (const user of ['v', 'w']) ok(it.admit({ user })).settle(reported(0, 0))
+  for (const user of ['a', 'b', 'c']) ok(it.admit({ user })).settle(reported(100, 10))
+  ok(it.admit({ user: 'a' })).settle(reported(0, 0))
   const denial = no(it.admit({ user: 'd' }))
   assert.equal(denial.code, 'backlog_full')
   assert.match(
@@ -350,6 +353,16 @@ test('an agent with invented users uses its share of a template only, and what i
   await it.clock.advance(86_400_000)
   for (const user of ['e', 'f', 'g']) ok(it.admit({ user }))
   assert.ok(pool.used <= 8)
+})
+
+test('a refused call leaves no counter of a template behind, and one that is spent meanwhile stays', () => {
+  const pool = new SharedPool({ name: 'template_counters', total: 8, shares: [5, 3] })
+  const it = setUp({ budgets: [each('user', 1_100)], pool })
+  const held = ok(it.admit({ user: 'a' }))
+  no(it.admit({ user: 'a' }))
+  assert.equal(pool.used, 0)
+  held.settle(reported(100, 10))
+  assert.equal(pool.used, 1)
 })
 
 test('a caller with more groups than a call may count is refused with the remedy', () => {

@@ -12,6 +12,7 @@ import { watchBudgets } from './caps/watch.ts'
 import { createPrice, createToolMeter } from './meter.ts'
 import { createBudgetMetrics } from './metrics.ts'
 import { type BudgetsConfig, type OpeningLimits, statePath, totalOf } from './opening.ts'
+import { withContexts } from './pricing/context.ts'
 import { createAffords } from './pricing/dearest.ts'
 import { pricingSlot, watchPricing } from './pricing/pricing.ts'
 import { createBudgetRoutes } from './routes.ts'
@@ -53,7 +54,8 @@ export interface Budgets {
 
 /** Budgets, rates and prices (docs/spec/gateway.md, "Revocations, budgets, cost"). */
 export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
-  const { config, counters, demandOf, snapshots, clock, log } = options
+  const { config, counters, snapshots, clock, log } = options
+  const demandOf = withContexts(options.demandOf)
   const metrics = createBudgetMetrics(options.metrics)
   const pricing = watchPricing({ config, snapshots, clock, log })
   const budgets = watchBudgets({ config, snapshots, clock, log })
@@ -80,8 +82,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       metered,
       onFault: (error) => log.error({ error: reasonOf(error) }, 'spending of a call could not be counted'),
     }),
-    price: createPrice(demandOf),
-    affords: createAffords(demandOf),
+    ...{ price: createPrice(demandOf), affords: createAffords(demandOf) },
     limits: counters.limits,
     toolMeter: createToolMeter(),
     charging: createCharging({

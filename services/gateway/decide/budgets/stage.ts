@@ -209,7 +209,7 @@ class Reserve {
         (error: unknown) => this.#uncounted(error),
       )
     }
-    return isShort(answer) ? this.#short(call, answer, items, budgeted) : given(answer, body)
+    return this.#onHeld(call, answer, { items, budgeted, body })
   }
 
   #onHeld(
@@ -217,7 +217,9 @@ class Reserve {
     answer: Hold | Short,
     { items, budgeted, body }: { items: readonly HoldItem[]; budgeted: BudgetedDemand | null; body: Body | null },
   ): Reserved | Promise<Reserved> {
-    return isShort(answer) ? this.#short(call, answer, items, budgeted) : given(answer, body)
+    if (!isShort(answer)) return given(answer, body)
+    this.#settleTemplates(call, items, () => 0)
+    return this.#short(call, answer, items, budgeted)
   }
 
   /** Retries with the amount left of the exhausted budget as long as enough output fits. The next attempt may exhaust another budget. */
@@ -259,21 +261,44 @@ class Reserve {
     return beyondMinute(demand)
   }
 
-  settle(call: Call<'target' | 'hold'>, outcome: Outcome): void | Promise<void> {
+  settle(call: Call<'identity' | 'target' | 'hold'>, outcome: Outcome): void | Promise<void> {
     const { hold } = call.facts
-    if (!outcome.forwarded) return hold?.release()
+    if (!outcome.forwarded) {
+      this.#settleTemplates(call, hold?.items ?? [], () => 0)
+      return hold?.release()
+    }
     const held = hold?.items.find(({ unit }) => unit === 'micros')
     const micros = held === undefined ? outcome.costMicros : this.#spent(call, held.amount, outcome)
     if (micros > 0) this.#options.metered(micros)
     if (hold === null) return
+    const spent = this.#spentOf(call, hold, micros, outcome)
     // Rates are spent as held.
-    if (held === undefined && !hold.items.some(({ unit }) => unit === 'tokens')) return hold.settle(AS_HELD)
+    this.#settleTemplates(call, hold.items, ({ key, amount }) => spent.get(key) ?? amount)
+    return hold.settle(spent)
+  }
+
+  /** Spent money and tokens by key. */
+  #spentOf(
+    call: Call<'target' | 'hold'>,
+    { items }: Hold,
+    micros: number,
+    outcome: Outcome,
+  ): ReadonlyMap<string, number> {
+    if (items.every(({ unit }) => unit === 'calls')) return AS_HELD
     const spent = new Map<string, number>()
-    for (const { key, unit, amount } of hold.items) {
+    for (const { key, unit, amount } of items) {
       if (unit === 'micros') spent.set(key, micros)
       else if (unit === 'tokens') spent.set(key, this.#used(call, amount, outcome))
     }
-    return hold.settle(spent)
+    return spent
+  }
+
+  #settleTemplates(
+    { facts: { identity } }: Call<'identity'>,
+    items: readonly HoldItem[],
+    spentOf: (item: HoldItem) => number,
+  ): void {
+    this.#options.templates.settle(items, callingAgentOf(identity), spentOf)
   }
 
   /** Returns the cost of a forwarded call: as reported, else the bound of its prompt, which the upstream has read, and the observed text. */

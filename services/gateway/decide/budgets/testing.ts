@@ -77,6 +77,7 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
     otherPriced: [],
     inputTokens: 100,
     bounded: true,
+    contextBounds: true,
     options: [],
     choices: 1,
     maxTokens: null,

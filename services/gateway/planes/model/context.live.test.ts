@@ -10,9 +10,9 @@ const part = (one: object) => ({ model: 'm', max_tokens: 100, messages: [{ role:
 const image = part({ type: 'image_url', image_url: { url: 'https://site.example/a.png' } })
 
 /** A route whose prompts cost 1 and whose output costs 2 per million tokens, under a budget of 0.5 for each session. */
-async function budgeted(t: TestContext, keys: object, answer: object) {
+async function budgeted(t: TestContext, keys: object, answer: object, price: object = {}) {
   const pricingFile = join(tempFolder(), 'prices.json')
-  const models = { 'openai/m': { input: '1', output: '2' } }
+  const models = { 'openai/m': { input: '1', output: '2', ...price } }
   await writeFile(pricingFile, JSON.stringify({ version: 1, currency: 'USD', id: 'p', models }))
   const upstream = await scripted(t, (_, response) => response.writeHead(200, json).end(JSON.stringify(answer)))
   return routeOver(t, [{ upstream }], { pricingFile, sessionBudgetUSD: 0.5, auditFailurePolicy: 'closed' }, keys)
@@ -47,4 +47,16 @@ test('without reported usage the context window is paid, since the bytes of an i
   await until(async () => (await outcomes()).length === 1, 'the outcome')
   const [outcome] = await outcomes()
   assert.deepEqual([outcome.usageSource, Object.values(outcome.settled)], ['estimated', [400_000]])
+})
+
+test('without contextTokens of the route the context window of the price is held, also for documents and stored responses', async (t) => {
+  const { ask, outcomes } = await budgeted(t, {}, reported, { contextTokens: 400_000 })
+  const document = part({ type: 'file', file: { file_id: 'file-1' } })
+  for (const body of [image, document]) assert.equal((await ask(body)).status, 200)
+  await until(async () => (await outcomes()).length === 2, 'the outcomes')
+  for (const outcome of await outcomes()) assert.deepEqual(Object.values(outcome.settled), [1000])
+  const sound = part({ type: 'input_audio', input_audio: { data: 'aaaa', format: 'wav' } })
+  assert.equal(JSON.parse((await ask(sound)).text).error.code, 'price_unknown')
+  const small = await budgeted(t, { contextTokens: 600_000 }, reported, { contextTokens: 400_000 })
+  assert.equal((await small.ask(document)).status, 429, 'that of the route takes precedence')
 })

@@ -32,6 +32,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
       inputTokens: inputTokens ?? inputTokensAtMost,
       bounded: inputTokens !== null,
+      contextBounds: !isOpen(body, way, call.name),
       options,
       choices,
       maxTokens,
@@ -51,8 +52,8 @@ function inputBound(
   { endpoints, contextTokens }: DemandRoute,
   name: string | null,
 ): number | null {
-  const { bounded, openEnded, images, inputTokensAtMost } = request
-  if (openEnded || endpoints.some((one) => searchesByItself(one.modelFor(name)))) return null
+  const { bounded, images, inputTokensAtMost } = request
+  if (isOpen({ request }, { endpoints }, name)) return null
   if (bounded) return inputTokensAtMost
   const perImage = endpoints.map(imageTokensAtMost)
   const ofImages =
@@ -61,6 +62,15 @@ function inputBound(
       : inputTokensAtMost + images * Math.max(...perImage.map((most) => most ?? 0))
   if (ofImages === null || contextTokens === null) return ofImages ?? contextTokens
   return Math.min(ofImages, contextTokens)
+}
+
+/** Whether not even a context window bounds the cost of a request. */
+function isOpen(
+  { request }: Pick<ModelBody, 'request'>,
+  { endpoints }: Pick<DemandRoute, 'endpoints'>,
+  name: string | null,
+): boolean {
+  return request.openEnded || endpoints.some((one) => searchesByItself(one.modelFor(name)))
 }
 
 /** The model that responded to a call, and its region. */

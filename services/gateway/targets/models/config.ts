@@ -81,7 +81,7 @@ const route = Type.Object({
     default: 0,
     minimum: 0,
     description:
-      'Largest context window of its models, held under a budget for images, documents and stored responses; 0: those are refused.',
+      'Largest context window of its models, held under a budget for images, documents and stored responses; 0: as the prices state it.',
   }),
   tokensPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Per session; 0 unlimited.' }),
   dlpProfile: Type.String({

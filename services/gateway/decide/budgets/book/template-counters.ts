@@ -23,6 +23,8 @@ interface Known {
   readonly caller: readonly string[]
   /** Milliseconds since the epoch. */
   readonly endsAt: number
+  /** A counter of which nothing was spent is forgotten after its call. */
+  isSpent: boolean
 }
 
 /**
@@ -56,15 +58,40 @@ export class TemplateCounters {
     return null
   }
 
-  #add({ key, window }: HoldItem, template: string, agent: string): PoolBound | null {
-    const name = `${key}\n${window}`
-    if (this.#known.has(name)) return null
-    const caller = [template, `${template}\n${agent}`]
+  /**
+   * Forgets the counters of a call of which nothing was ever spent: names that an upstream refuses take no room. `spentOf`: what the call spent of
+   * an item.
+   */
+  settle(items: readonly HoldItem[], agent: string, spentOf: (item: HoldItem) => number): void {
+    for (const item of items) {
+      if (item.template === undefined) continue
+      const name = nameOf(item)
+      const known = this.#known.get(name)
+      if (spentOf(item) > 0) {
+        if (known !== undefined) known.isSpent = true
+        else this.#insertSpent(item, callerOf(item.template, agent))
+      } else if (known?.isSpent === false && this.#known.delete(name)) this.#pool.release(known.caller)
+    }
+  }
+
+  #add(item: HoldItem, template: string, agent: string): PoolBound | null {
+    if (this.#known.has(nameOf(item))) return null
+    const caller = callerOf(template, agent)
     this.#forget(this.#pool.boundFor(caller) === null ? CHECKED_PER_COUNTER : CHECKED_WHEN_FULL)
     const bound = this.#pool.acquire(caller)
-    if (bound !== null) return bound
-    this.#known.set(name, { caller, endsAt: windowEnd(window, this.#options.zone) ?? Number.POSITIVE_INFINITY })
-    return null
+    if (bound === null) this.#insert(item, caller, false)
+    return bound
+  }
+
+  /** Another call of the same name was refused meanwhile. */
+  #insertSpent(item: HoldItem, caller: readonly string[]): void {
+    this.#pool.add(caller)
+    this.#insert(item, caller, true)
+  }
+
+  #insert(item: HoldItem, caller: readonly string[], isSpent: boolean): void {
+    const endsAt = windowEnd(item.window, this.#options.zone) ?? Number.POSITIVE_INFINITY
+    this.#known.set(nameOf(item), { caller, endsAt, isSpent })
   }
 
   /** Removes those of the next entries whose window has ended. */
@@ -81,4 +108,12 @@ export class TemplateCounters {
       if (endsAt <= now && this.#known.delete(name)) this.#pool.release(caller)
     }
   }
+}
+
+function nameOf({ key, window }: HoldItem): string {
+  return `${key}\n${window}`
+}
+
+function callerOf(template: string, agent: string): readonly string[] {
+  return [template, `${template}\n${agent}`]
 }

@@ -28,6 +28,7 @@ const modelSchema = Type.Object(
     audioInput: price(),
     audioOutput: price(),
     perCall: price(),
+    contextTokens: Type.Optional(Type.Integer({ minimum: 1 })),
     multipliers: Type.Optional(mapOf(amount())),
     tiers: Type.Optional(Type.Array(tierSchema, { maxItems: 16 })),
   },
@@ -126,8 +127,9 @@ function hoursOf(sandbox: PricingFile['sandbox']): SandboxPrice | null {
 }
 
 function priceOf(entry: ModelEntry): ModelPrice {
-  const { perCall = '0', tiers = [], multipliers = {} } = entry
+  const { perCall = '0', tiers = [], multipliers = {}, contextTokens } = entry
   return {
+    ...(contextTokens !== undefined && { contextTokens }),
     base: ratesOf(entry, NO_RATES),
     tiers: tiers.map((tier) => ({
       aboveInputTokens: tier.aboveInputTokens,

@@ -20,6 +20,8 @@ export interface ModelPrice {
   readonly perCall: number
   /** Factors by option such as `service_tier=priority`, in millionths. */
   readonly multipliers?: ReadonlyMap<string, bigint>
+  /** Most input tokens of a request; absent: not stated. */
+  readonly contextTokens?: number
 }
 
 /** Option of demands with cache writes that live longer than five minutes. */
