@@ -82,7 +82,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     const sealed = endOfSegment(handle, found)
     if (sealed !== null) {
       handle.close()
-      handle = sealFile({ path, files, first: start.first, ...sealed })
+      handle = sealFile({ path, files, first: start.first, isRetry: false, ...sealed })
       start = sealed.next
     }
     const ledgerId = known ?? options.ids.uuid()

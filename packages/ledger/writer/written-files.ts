@@ -89,7 +89,7 @@ export class WrittenFiles {
     const following = this.#following
     if (following === null) return
     this.#closing = following.start
-    this.#useNext(head, following.start)
+    this.#useNext(head, { start: following.start, isRetry: false })
   }
 
   /** Called after a failure: closes the active file, and fails every record for the next one before their numbers are used again. */
@@ -104,15 +104,16 @@ export class WrittenFiles {
   /** Goes on after a failure, with the next file if the active one was to get its new name. `head`: the last durable record. */
   reopen(head: Head | null): void {
     if (this.#closing === null) this.#reopenActive(this.lastIn(head))
-    else if (head !== null) this.#useNext(head, this.#closing)
+    else if (head !== null) this.#useNext(head, { start: this.#closing, isRetry: true })
   }
 
   /** Gives the active file, which ends with `head`, its new name, and goes on with the next one. */
-  #useNext(head: Head, start: FileStart): void {
+  #useNext(head: Head, { start, isRetry }: { readonly start: FileStart; readonly isRetry: boolean }): void {
     const { path, files, onSealed, commitOn } = this.#options
     const sealed = this.#active
     const following = this.#following
-    const handle = sealFile({ path, files, first: sealed.start.first, bytes: sealed.commit.durableSize, head })
+    const bytes = sealed.commit.durableSize
+    const handle = sealFile({ path, files, first: sealed.start.first, bytes, head, isRetry })
     sealed.handle.close()
     this.#active = { handle, commit: following?.commit ?? commitOn(handle), start }
     this.#following = null

@@ -12,6 +12,8 @@ export interface SealedFile {
   readonly bytes: number
   /** The `segment` record. */
   readonly head: Head
+  /** An earlier attempt or write failed: the file may end with bytes that are not on disk. */
+  readonly isRetry: boolean
 }
 
 /**
@@ -39,8 +41,17 @@ export function sealFile(sealed: SealedFile): AppendHandle {
   }
 }
 
-/** Returns whether the active file still is the one to seal. Opened for writing: an earlier attempt may have left bytes that are not on disk. */
-function isActive({ path, files, bytes, head }: SealedFile): boolean {
+/** Returns whether the active file still is the one to seal. */
+function isActive({ path, files, bytes, head, isRetry }: SealedFile): boolean {
+  if (!isRetry) {
+    const file = files.openRead(path)
+    try {
+      return file.size() === bytes && endsWith(file, bytes, head)
+    } finally {
+      file.close()
+    }
+  }
+  // Brings the end of the file to disk once more.
   const handle = files.openAppend(path)
   try {
     if (handle.size() < bytes || !endsWith(handle, bytes, head)) return false
