@@ -5,6 +5,7 @@ import { type FlagTable, parseFlags, usage } from '@plat/config'
 import { against } from './cases/against.ts'
 import { chat } from './cases/chat.ts'
 import { exchange } from './cases/exchange.ts'
+import { gatewayStart } from './cases/gateway-start.ts'
 import { ledgerCommit } from './cases/ledger.ts'
 import { ledgerSegments } from './cases/ledger-segments.ts'
 import { ledgerStart } from './cases/ledger-start.ts'
@@ -37,6 +38,7 @@ const CASES: readonly BenchCase[] = [
   ledgerVerify,
   ledgerSegments,
   ledgerStart,
+  gatewayStart,
   start,
 ]
 
