@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
+import { MAX_LINE_BYTES } from './format.ts'
 import type { ReadAt } from './lines.ts'
 
 /** Read size for a single line: most lines are shorter. */
@@ -47,14 +48,14 @@ export async function firstLine(source: ReadAt, span: Span, isReached: (line: Bu
   return found
 }
 
-/** Returns the line at `start` without its LF; null when it has none. */
+/** Returns the line at `start` without its LF; null when it has none, or is longer than a record: damage must not fill the memory. */
 export async function lineAt(source: ReadAt, start: number): Promise<Buffer | null> {
   for (let span = LINE_BYTES; ; span *= 4) {
     const buffer = Buffer.allocUnsafe(span)
     const count = await source.read(buffer, start)
     const end = buffer.subarray(0, count).indexOf(LF)
     if (end !== -1) return buffer.subarray(0, end)
-    if (count < span) return null
+    if (count < span || span > MAX_LINE_BYTES) return null
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { lineAt } from './find.ts'
 import { type ReadAt, scanLines } from './lines.ts'
 
 /** Reads 40 bytes at a time, and lets other work run before each read. */
@@ -31,4 +32,16 @@ test('scans side by side and one after the other find the lines of their files a
   }
   assert.deepEqual(await linesOf('one\ntwo'), ['one', 'two'])
   assert.deepEqual(await linesOf(''), [''])
+})
+
+test('a line without an end, as in a damaged file, is given up at the limit of a record', async () => {
+  let largest = 0
+  const endless: ReadAt = {
+    read(target) {
+      largest = Math.max(largest, target.length)
+      return target.fill(0).length
+    },
+  }
+  assert.equal(await lineAt(endless, 0), null)
+  assert.ok(largest <= 4 * 1024 * 1024, `${largest} bytes at once`)
 })
