@@ -8,6 +8,7 @@ import { ephemeralSigner } from '@plat/keys'
 import { tempFolder } from '@plat/testkit/local'
 import { lineOf, type SegmentedLedger, timeOfRecord, writeSegments } from '@plat/testkit/segments'
 import {
+  compressInThread,
   gatherEvidence,
   LedgerReader,
   LedgerSequence,
@@ -20,6 +21,7 @@ import {
   segmentPath,
   selectorOf,
   tailLedger,
+  verifyLedger,
   verifyReceipt,
 } from './index.ts'
 import { MerkleTree } from './proof/tree.ts'
@@ -139,6 +141,25 @@ for (const [name, read] of Object.entries(readers)) {
     assert.ok(whole > 4_500_000 && readBytes < most, `${readBytes} bytes of ${whole}`)
   })
 }
+
+test('compressed segments are read by all readers, and verify', async () => {
+  const small = await segmented(40)
+  for (const index of [0, 2]) {
+    const { first = 0 } = small.files[index] ?? {}
+    assert.equal((await compressInThread(small.path, first, new AbortController().signal)).fault, null)
+  }
+  await using sequence = await LedgerSequence.open(small.path)
+  assert.deepEqual(
+    sequence.segments.map(({ file }) => file?.endsWith('.zst')),
+    [true, false, true],
+  )
+  const all = small.files.flatMap((file) => file.lines).length
+  for (const [name, read] of Object.entries(readers)) assert.deepEqual(await read(small, 0, all), range(0, all), name)
+  for (const threads of [0, 2]) {
+    const found = await verifyLedger(small.path, { strict: true, threads })
+    assert.deepEqual([found.verdict, found.records], ['valid', all], found.message)
+  }
+})
 
 test('proofs of records of all files verify, from the tree beside the ledger and from the ledger alone', async () => {
   const small = await segmented(40)

@@ -16,6 +16,9 @@ import {
 } from '../index.ts'
 import type { ReadAt } from '../lines.ts'
 import { PartVerifier, TooManyClaimsError } from './part.ts'
+import { PartsVerifier } from './parts.ts'
+import { planParts } from './plan.ts'
+import { LocalRunner } from './runner.ts'
 
 const signer = ephemeralSigner()
 const folder = tempFolder()
@@ -251,6 +254,24 @@ test('segments that left are said to be archived where, and the chain continues 
       assert.deepEqual(found.archived, [{ first: 0, last: 25, archive: 's3://audit/ledger' }])
     }
   }
+})
+
+test('a segment that leaves while the ledger is verified is one that left', async () => {
+  const some = await ledger()
+  const job = { ledgerPath: some.path, strict: false, key: null, logKey: null, hmacKey: null }
+  const parts = await planParts(some.path, false)
+  await using runner = new LocalRunner(job, () => {})
+  const [first, second] = parts
+  assert.ok(first !== undefined && second !== undefined)
+  assert.notEqual(await runner.collect(first.first, first.start), null)
+  some.leave(1, { archive: 's3://audit/one' })
+  assert.equal(await runner.collect(second.first, second.start), null)
+  const verifier = new PartsVerifier({ job, parts, threads: 0, onProgress: () => {} })
+  const verified = await verifier.run()
+  assert.deepEqual(
+    verified.map(({ part, result }) => [part.left?.archive, result.problem]),
+    [undefined, 's3://audit/one', undefined, undefined].map((archive) => [archive, null]),
+  )
 })
 
 test('a list that states something else about a segment that left is found', async () => {
