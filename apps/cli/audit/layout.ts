@@ -52,6 +52,7 @@ function wide(record: SourceRecord): string {
     .trimEnd()
 }
 
+const DEFAULT = /^default\//
 /** Shares of the columns beside number and time, of the characters that they have together. */
 const SHARES = { event: 0.22, agent: 0.24, target: 0.27 } as const
 const TIME = { from: 'YYYY-MM-DDT'.length, to: 'YYYY-MM-DDTHH:MM:SS'.length } as const
@@ -73,9 +74,9 @@ function short(record: SourceRecord, { columns, isColored }: Terminal): string {
     number,
     time,
     isColored ? colored(event, rec) : event,
-    fit(agentOf(record).replace(/^default\//, ''), agentWidth),
+    fit(agentOf(record).replace(DEFAULT, ''), agentWidth),
     fit(targetOf(rec), targetWidth),
-    fit(groundsOf(rec), grounds),
+    fit(groundsOf(rec).replace(DEFAULT, ''), grounds),
   ]
   return cells.join(GAP).trimEnd()
 }
