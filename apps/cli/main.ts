@@ -2,7 +2,6 @@ import { buildInfo } from '@plat/core'
 import { Command, CommanderError } from 'commander'
 import { doubleDashes, partAtDashes } from './arguments.ts'
 import { addCommands } from './commands.ts'
-import { useFlags } from './shared/gateway.ts'
 import { addGatewayFlags, ExitError } from './shared/options.ts'
 import { CommandError, terminal } from './shared/output.ts'
 
@@ -36,7 +35,9 @@ Start here:
   addCommands(plat, child)
   addGatewayFlags(plat)
   plat.hook('preAction', async (_plat, command) => {
-    if (command.options.some(({ long }) => long === '--token-file')) await useFlags(command.opts(), process.env)
+    if (!command.options.some(({ long }) => long === '--token-file')) return
+    const { useFlags } = await import('./shared/gateway.ts')
+    await useFlags(command.opts(), process.env)
   })
   return plat
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import path from 'node:path'
 import { type Keys, makeKeys, startGateway, startIdentity } from '../harness/plat.ts'
@@ -19,26 +20,50 @@ interface Subject {
   start(dir: string, keys: Keys): Promise<Server>
 }
 
-const SUBJECTS: readonly Subject[] = [
-  {
-    name: 'plat-gateway',
-    maxMs: 1000,
-    maxMib: 150,
-    start: (dir, keys) => startGateway(dir, keys, 'http://127.0.0.1:9/mcp'),
-  },
-  { name: 'plat-identity', maxMs: 1000, maxMib: 150, start: (dir, keys) => startIdentity(dir, keys) },
-  { name: 'plat up', maxMs: 2000, maxMib: 300, start: (dir) => startUp(dir) },
-]
+/** Limit of `plat help`, in milliseconds. */
+const HELP_MS = 120
 
-/** Time to a ready `/readyz`, and resident memory when idle, with a warm compile cache. */
+/** Programs of the repository, and those of the package in the folder `packed`. */
+function subjectsOf(packed: string): readonly Subject[] {
+  const upstream = 'http://127.0.0.1:9/mcp'
+  const sources = path.join(ROOT, 'apps/cli/bin')
+  return [
+    { name: 'plat-gateway', maxMs: 1000, maxMib: 150, start: (dir, keys) => startGateway(dir, keys, upstream) },
+    { name: 'plat-identity', maxMs: 1000, maxMib: 150, start: (dir, keys) => startIdentity(dir, keys) },
+    { name: 'plat up', maxMs: 2000, maxMib: 300, start: (dir) => startUp(dir, sources) },
+    {
+      name: 'plat-gateway of the package',
+      maxMs: 500,
+      maxMib: 150,
+      start: (dir, keys) => startGateway(dir, keys, upstream, { bin: packed }),
+    },
+    { name: 'plat up of the package', maxMs: 1000, maxMib: 300, start: (dir) => startUp(dir, packed) },
+  ]
+}
+
+/** Time to a ready `/readyz`, and resident memory when idle, with a warm compile cache; and the time of `plat help`. */
 export const start: BenchCase = {
   name: 'start',
   async run({ dir }) {
     const keys = await makeKeys(dir)
+    const folder = path.join(dir, 'package')
+    execFileSync(process.execPath, [path.join(ROOT, 'tools/package/run.ts'), folder])
+    const packed = path.join(folder, 'bin')
     const rows: Row[] = []
-    for (const subject of SUBJECTS) rows.push(...(await measure(subject, path.join(dir, subject.name), keys)))
-    return rows
+    for (const subject of subjectsOf(packed)) rows.push(...(await measure(subject, path.join(dir, subject.name), keys)))
+    return [...rows, help(packed)]
   },
+}
+
+function help(packed: string): Row {
+  const times: number[] = []
+  for (let run = 0; run <= STARTS; run++) {
+    const began = performance.now()
+    execFileSync(process.execPath, [path.join(packed, 'plat.mjs'), 'help'])
+    if (run > 0) times.push(performance.now() - began)
+  }
+  const target = ['≤', HELP_MS] as const
+  return row({ what: 'plat help of the package', value: median(times), unit: 'ms', target, detail: 'warm cache' })
 }
 
 async function measure({ name, maxMs, maxMib, start }: Subject, dir: string, keys: Keys): Promise<Row[]> {
@@ -78,9 +103,9 @@ async function ready({ url }: Server): Promise<void> {
 }
 
 /** `plat up` on a copy of the quickstart, with its own state. The log line that counts is the gateway's, which comes last. */
-function startUp(dir: string): Promise<Server> {
+function startUp(dir: string, programs: string): Promise<Server> {
   cpSync(path.join(ROOT, 'examples/quickstart/resources'), path.join(dir, 'resources'), { recursive: true })
-  const bin = path.join(ROOT, 'apps/cli/bin/plat.mjs')
+  const bin = path.join(programs, 'plat.mjs')
   const ports = ['-listen', '127.0.0.1:0', '-identity-listen', '127.0.0.1:0', '-log', 'json']
   return startServer({
     name: 'up',

@@ -130,6 +130,8 @@ export interface GatewayExtra {
   readonly watched?: 'asked' | 'held'
   /** `auditSegmentBytes`; absent: the default. */
   readonly segmentBytes?: number
+  /** Folder of the programs; default: that of the repository. */
+  readonly bin?: string
 }
 
 /** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream. */
@@ -137,7 +139,7 @@ export async function startGateway(
   dir: string,
   keys: Keys,
   upstreamUrl: string,
-  { models = {}, watched, segmentBytes }: GatewayExtra = {},
+  { models = {}, watched, segmentBytes, bin = path.join(ROOT, 'services/gateway/bin') }: GatewayExtra = {},
 ): Promise<Server> {
   const state = path.join(dir, 'gateway')
   mkdirSync(state, { recursive: true })
@@ -162,8 +164,7 @@ export async function startGateway(
       sessionBudgetUSD: 1_000_000,
     }),
   })
-  const bin = path.join(ROOT, 'services/gateway/bin/plat-gateway.mjs')
-  return startServer({ name: 'gateway', dir, args: [bin, '-config', config] })
+  return startServer({ name: 'gateway', dir, args: [path.join(bin, 'plat-gateway.mjs'), '-config', config] })
 }
 
 /** Starts `plat-identity` alone with the key of the bench. */

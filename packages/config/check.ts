@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { closest, isObject, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
 import { PACKED_SUFFIX } from './bounded.ts'
+import { jsonProblem } from './json-problem.ts'
 import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node } from './node.ts'
 import { alternativeFor, faultOf, memberPath, parentPath } from './words.ts'
 
@@ -66,11 +67,12 @@ function notBuilt(path: string): Problem {
 }
 
 function jsonMessage(text: string, error: JsonError): string {
-  const before = Buffer.from(text).subarray(0, error.offset).toString()
-  const line = before.split('\n').length
-  const column = before.length - before.lastIndexOf('\n')
-  return `line ${line}, column ${column}: ${error.message.replace(/ at byte \d+$/, '')}`
+  const { line, column, message } = jsonProblem(text, error)
+  return `line ${line}, column ${column}: ${message}`
 }
+
+/** Names the schema of the file for editors; it has no other effect. */
+const SCHEMA_KEY = '$schema'
 
 interface Position {
   start: number
@@ -136,6 +138,11 @@ class Walk {
   ): unknown {
     const filled: Record<string, unknown> = {}
     for (const [written, member] of Object.entries(value)) {
+      if (path === '' && written === SCHEMA_KEY) {
+        if (typeof member !== 'string') this.#report(memberPath(path, written), 'must be a string')
+        this.#pass(memberPath(path, written))
+        continue
+      }
       const key = Object.hasOwn(properties, written) ? written : this.#unknown(properties, written, path)
       if (key === null || (key !== written && Object.hasOwn(value, key))) continue
       const inner = properties[key]

@@ -44,7 +44,7 @@ const STEPS: readonly Step[] = [
     name: 'agents',
     runner: 'tools/test/system.ts',
     args: () => ['examples/features/agents/agents.system.test.ts'],
-    env: { PLAT_TEST_ALL_AGENTS: '1' },
+    env: { PLAT_TEST_ALL_AGENTS: '1', PLAT_TEST_FILE_SECONDS: '2400' },
   },
   { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },

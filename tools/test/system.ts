@@ -9,8 +9,8 @@ const FILES = [
   'apps/**/*.system.test.ts',
   'examples/**/*.system.test.ts',
 ]
-/** Some fetch and unpack what they talk to, in milliseconds. */
-const FILE_TIMEOUT_MS = 600_000
+/** Some fetch and unpack what they talk to, in milliseconds; in `npm run long` some wait longer. */
+const FILE_TIMEOUT_MS = Number(process.env.PLAT_TEST_FILE_SECONDS ?? 600) * 1000
 
 /** `npm run test:system`: tests against programs and vectors of others; with arguments only these files. */
 const named = process.argv.slice(2)

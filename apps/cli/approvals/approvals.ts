@@ -3,17 +3,8 @@ import { type ApprovalView, isApprovalView, isArgumentsView } from '@plat/gatewa
 import { AdminRefusalError, admin, adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
-import {
-  CommandError,
-  type Format,
-  isForPeople,
-  type Output,
-  plain,
-  printData,
-  printList,
-  printObject,
-  type WideFormat,
-} from '../shared/output.ts'
+import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printData, printList, printObject } from '../shared/print.ts'
 
 export type { ApprovalView } from '@plat/gateway/approvals'
 

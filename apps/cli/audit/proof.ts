@@ -13,7 +13,8 @@ import {
 import { admin } from '../shared/admin-api.ts'
 import type { GatewayEnv } from '../shared/home.ts'
 import type { LedgerSource } from '../shared/ledger-source.ts'
-import { CommandError, type Format, type Output, printData, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printData, printObject } from '../shared/print.ts'
 
 export type AuditProofOptions = LedgerSource & {
   /** The record's number, as typed. */

@@ -14,7 +14,8 @@ import { placeOfRule } from '../policy/trial.ts'
 import { AdminRefusalError, admin } from '../shared/admin-api.ts'
 import { decisionRecords, decisionRows } from '../shared/decision.ts'
 import type { LedgerSource } from '../shared/ledger-source.ts'
-import { CommandError, type Format, type Output, printData, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printData, printObject } from '../shared/print.ts'
 import { fetchReceipt } from './proof.ts'
 
 export type AuditShowOptions = LedgerSource & {

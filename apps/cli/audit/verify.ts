@@ -1,7 +1,8 @@
 import { readSecret } from '@plat/config'
 import { type ArchivedRecords, EXIT_CODES, type Finding, hmacKeyOf, VerifyUsageError, verifyLedger } from '@plat/ledger'
 import type { LedgerSource } from '../shared/ledger-source.ts'
-import { type Format, type Output, plain, printData, printObject } from '../shared/output.ts'
+import { type Format, type Output, plain } from '../shared/output.ts'
+import { printData, printObject } from '../shared/print.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
 import { withFetchedLedger } from './fetched.ts'
 

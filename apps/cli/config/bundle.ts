@@ -3,7 +3,8 @@ import { join, resolve, sep } from 'node:path'
 import { writeBundle } from '@plat/bundle'
 import { type Clock, parseDuration, reasonOf } from '@plat/core'
 import { openSigner } from '@plat/keys'
-import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printObject } from '../shared/print.ts'
 
 export interface MakeBundle {
   readonly folder: string

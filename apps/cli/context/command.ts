@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { LOGIN_FLOWS } from '../shared/contexts.ts'
+import { LOGIN_FLOWS } from '../shared/login-flows.ts'
 import { exitWith, wideFormat } from '../shared/options.ts'
 import { terminal, type WideFormat } from '../shared/output.ts'
 

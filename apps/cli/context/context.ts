@@ -1,5 +1,6 @@
 import { type Context, checkedContext, contextNamed, readContexts, writeContexts } from '../shared/contexts.ts'
-import { isForPeople, type Output, plain, printWideList, type WideFormat } from '../shared/output.ts'
+import { isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printWideList } from '../shared/print.ts'
 
 /** A context as it is listed. */
 interface Row extends Context {

@@ -2,7 +2,8 @@ import { type Clock, rfc3339, systemClock } from '@plat/core'
 import { type BudgetAmount, type BudgetView, isBudgetView } from '@plat/gateway/budgets'
 import { adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
-import { isForPeople, type Output, plain, printList, type WideFormat } from '../shared/output.ts'
+import { isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printList } from '../shared/print.ts'
 
 export interface BudgetsOptions {
   readonly dir?: string | undefined

@@ -1,7 +1,8 @@
 import { isObject } from '@plat/core'
 import { holdsOf, settledOf } from '@plat/ledger'
 import { type LedgerSource, readRecords } from '../shared/ledger-source.ts'
-import { type Format, type Output, printList } from '../shared/output.ts'
+import type { Format, Output } from '../shared/output.ts'
+import { printList } from '../shared/print.ts'
 
 export type CostsOptions = LedgerSource & {
   readonly output: Format

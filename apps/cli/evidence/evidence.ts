@@ -2,16 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import { adminBytes, adminList, adminLong } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
-import {
-  CommandError,
-  type Format,
-  isForPeople,
-  type Output,
-  plain,
-  printData,
-  printList,
-  type WideFormat,
-} from '../shared/output.ts'
+import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printData, printList } from '../shared/print.ts'
 
 /** An object as listed by the admin API. */
 interface EvidenceView {

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import { EXIT_CODES, readKeys, VerifyUsageError, verifyEvidence } from '@plat/ledger'
-import { type Format, type Output, printData } from '../shared/output.ts'
+import type { Format, Output } from '../shared/output.ts'
+import { printData } from '../shared/print.ts'
 
 export interface EvidenceVerifyOptions {
   readonly file: string

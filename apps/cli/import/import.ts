@@ -69,7 +69,8 @@ function importModels(text: string, { file, agent }: ImportOptions, using: Conve
   const names = Object.keys(routes)
   const isNew = !existsSync(join(draft.home.dir, 'gateway.json'))
   const target = isNew ? 'gateway.json' : 'gateway.litellm.json'
-  draft.file(target, `${JSON.stringify({ models: routes }, null, 2)}\n`)
+  const keys = { $schema: '.plat/schemas/gateway.schema.json', models: routes }
+  draft.file(target, `${JSON.stringify(keys, null, 2)}\n`)
   if (Object.keys(prices).length > 0) {
     const priceFile = { version: 1, currency: 'USD', id: 'litellm', models: prices }
     draft.file('prices.json', `${JSON.stringify(priceFile, null, 2)}\n`)

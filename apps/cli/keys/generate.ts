@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { generateKeyFiles } from '@plat/keys'
-import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printObject } from '../shared/print.ts'
 
 /** Writes an Ed25519 key pair as `key.pem` (for the owner alone) and `pub.pem`, never over an existing key. */
 export async function keysGenerate(

@@ -15,7 +15,8 @@ import { admin } from '../shared/admin-api.ts'
 import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { gatewayConfig } from '../shared/gateway-config.ts'
-import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printObject } from '../shared/print.ts'
 
 export interface LicenseShowOptions {
   /** A licence; undefined: that of the running plat. */

@@ -2,7 +2,8 @@ import { isObject } from '@plat/core'
 import { admin, adminOpen } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain, printData, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output, plain } from '../shared/output.ts'
+import { printData, printObject } from '../shared/print.ts'
 
 /** Name of the static token in the ledger. */
 const STATIC_TOKEN = 'token:admin'

@@ -9,16 +9,8 @@ import {
 import { admin, adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
-import {
-  CommandError,
-  type Format,
-  isForPeople,
-  type Output,
-  plain,
-  printData,
-  printList,
-  type WideFormat,
-} from '../shared/output.ts'
+import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printData, printList } from '../shared/print.ts'
 import { differingLines } from './words.ts'
 
 export interface PinsOptions {

@@ -7,7 +7,8 @@ import { admin } from '../shared/admin-api.ts'
 import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { homeOf } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
+import { CommandError, type Format, type Output, plain } from '../shared/output.ts'
+import { printData, printList } from '../shared/print.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
 import { locateRefused } from '../validate/locate.ts'
 import { withRendered } from '../validate/rendered.ts'
@@ -108,7 +109,10 @@ async function readPolicies(file: string): Promise<unknown> {
 /** @throws CommandError with every resource that is refused: its agents would be denied, which is not what is to be tried */
 async function renderPolicies(dir: string): Promise<unknown> {
   const home = homeOf(dir)
-  if (!existsSync(join(home.dir, 'resources'))) throw new CommandError(`${home.dir} has no resources/ folder`)
+  if (!existsSync(join(home.dir, 'resources')))
+    throw new CommandError(
+      `${home.dir} has no resources/ folder; name a directory that has one, or write one with plat init`,
+    )
   return withRendered(home, async ({ rendered, store, render }) => {
     const refused = await locateRefused(store, render.refused())
     if (refused.length > 0) throw new CommandError(refused.join('\n'))

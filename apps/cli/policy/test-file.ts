@@ -6,7 +6,8 @@ import { checkStructure, linesOf } from '@plat/resources'
 import { mapOf } from '@plat/resources/rendered'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
-import { CommandError, type Format, type Output, plain, printData } from '../shared/output.ts'
+import { CommandError, type Format, type Output, plain } from '../shared/output.ts'
+import { printData } from '../shared/print.ts'
 import { type FolderTrial, readCall, warnOfEngine, withTrial } from './trial.ts'
 
 const { Optional } = Type

@@ -1,6 +1,7 @@
 import type { Verdict } from '@plat/gateway/policy-trial'
 import { EXIT } from '../shared/exit-codes.ts'
-import { CommandError, type Format, type Output, plain, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output, plain } from '../shared/output.ts'
+import { printObject } from '../shared/print.ts'
 import { readCall, type WrittenCall, warnOfEngine, withTrial } from './trial.ts'
 
 export interface PolicyTestOptions extends Omit<WrittenCall, 'args'> {

@@ -26,7 +26,10 @@ export interface FolderTrial {
  */
 export async function withTrial<T>(dir: string, use: (folder: FolderTrial) => Promise<T>): Promise<T> {
   const home = homeOf(dir)
-  if (!existsSync(join(home.dir, 'resources'))) throw new CommandError(`${home.dir} has no resources/ folder`)
+  if (!existsSync(join(home.dir, 'resources')))
+    throw new CommandError(
+      `${home.dir} has no resources/ folder; name a directory that has one, or write one with plat init`,
+    )
   return withRendered(home, async (folder) => {
     const { config, errors } = folder.gateway
     if (config === null) throw new CommandError((await locateProblems(home.dir, errors)).join('\n'))

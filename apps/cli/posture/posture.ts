@@ -4,7 +4,8 @@ import { admin } from '../shared/admin-api.ts'
 import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { gatewayConfig } from '../shared/gateway-config.ts'
-import { CommandError, type Format, type Output, printList } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printList } from '../shared/print.ts'
 
 export interface PostureOptions {
   /** A gateway.json; undefined: that of the running plat. */

@@ -4,16 +4,8 @@ import { admin, adminList } from '../shared/admin-api.ts'
 import { fetchAgent, readAgent } from '../shared/agent.ts'
 import { type FoundGateway, findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
-import {
-  CommandError,
-  type Format,
-  isForPeople,
-  type Output,
-  plain,
-  printData,
-  printList,
-  type WideFormat,
-} from '../shared/output.ts'
+import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printData, printList } from '../shared/print.ts'
 
 export interface RevokeOptions {
   readonly dir?: string | undefined

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { dir, exitWith } from '../shared/options.ts'
 import { CommandError, terminal } from '../shared/output.ts'
-import { ISOLATION_MODES } from './isolation.ts'
+import { ISOLATION_MODES } from './isolation-modes.ts'
 
 /** How `plat run` is written. */
 export function addRun(plat: Command, child: readonly string[]): void {

@@ -7,11 +7,8 @@ import { tokenFilesOf } from '../shared/contexts.ts'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
 import { usableSocketPath } from '../stdio/launch/socket.ts'
+import type { IsolationMode } from './isolation-modes.ts'
 import { terminalFilter } from './terminal-filter.ts'
-
-/** The values of `-isolate`. */
-export const ISOLATION_MODES = ['auto', 'on', 'off'] as const
-export type IsolationMode = (typeof ISOLATION_MODES)[number]
 
 /** How the program is started. */
 export interface Isolation {

@@ -10,7 +10,8 @@ import { type GatewayEnv, type PlatFolder, writePrivate } from '../shared/home.t
 import { CommandError, type Output } from '../shared/output.ts'
 import { programEnvironment } from './environment.ts'
 import { startForwarder } from './forwarder.ts'
-import { chooseIsolation, type IsolationMode } from './isolation.ts'
+import { chooseIsolation } from './isolation.ts'
+import type { IsolationMode } from './isolation-modes.ts'
 import { runProgram } from './program.ts'
 import { openSession } from './session.ts'
 

@@ -2,7 +2,8 @@ import { formatDuration, systemClock } from '@plat/core'
 import { isSessionView } from '@plat/gateway/sessions'
 import { adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
-import { CommandError, isForPeople, type Output, plain, printWideList, type WideFormat } from '../shared/output.ts'
+import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { printWideList } from '../shared/print.ts'
 import { eventOf, groundsOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 
 export interface SessionsOptions {

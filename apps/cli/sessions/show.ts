@@ -1,6 +1,7 @@
 import { decisionRecords, decisionRows } from '../shared/decision.ts'
 import { findGateway } from '../shared/gateway.ts'
-import { type Output, plain, printData, printObject } from '../shared/output.ts'
+import { type Output, plain } from '../shared/output.ts'
+import { printData, printObject } from '../shared/print.ts'
 import type { SessionsOptions } from './sessions.ts'
 
 /**

@@ -1,6 +1,7 @@
 import { readBody, readJson } from '@plat/core'
 import type { GatewayEnv } from './home.ts'
 import { CommandError } from './output.ts'
+import { unreachableReason } from './unreachable.ts'
 
 /** Largest answer in JSON, in bytes: a page of a timeline has at most 10,000 records. */
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024
@@ -96,7 +97,7 @@ async function accepted(env: GatewayEnv, path: string, { method, body, answerMs 
 
 function unreachable(adminURL: string): GatewayUnreachableError {
   return new GatewayUnreachableError(
-    `the gateway at ${adminURL} does not respond; start it with plat up, or choose another one with plat context use`,
+    `the gateway at ${adminURL} ${unreachableReason(adminURL)}; start it with plat up, or choose another one with plat context use`,
   )
 }
 

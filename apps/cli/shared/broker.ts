@@ -1,5 +1,6 @@
 import { readBody, readJsonObject } from '@plat/core'
 import { CommandError } from './output.ts'
+import { unreachableReason } from './unreachable.ts'
 
 /** Largest response of the broker, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -37,7 +38,9 @@ export async function mint(identityURL: string, brokerToken: string, request: Mi
     headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },
     body: JSON.stringify(request),
   }).catch(() => {
-    throw new CommandError(`the identity broker at ${identityURL} does not respond; start it with plat up`)
+    throw new CommandError(
+      `the identity broker at ${identityURL} ${unreachableReason(identityURL)}; start it with plat up`,
+    )
   })
   const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
   const answer = bytes === null ? null : readJsonObject(bytes)

@@ -6,14 +6,11 @@ import { closest, isObject, parseStrict, reasonOf } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { writePrivate } from './home.ts'
+import { LOGIN_FLOWS } from './login-flows.ts'
 import { CommandError, plain } from './output.ts'
 
 const { Optional } = Type
 const text = () => Type.String({ minLength: 1 })
-
-/** How a person logs in: with a browser of this machine, or with a code on another device. */
-export const LOGIN_FLOWS = ['browser', 'device'] as const
-export type LoginFlow = (typeof LOGIN_FLOWS)[number]
 
 /** A gateway by name: the directory of a `plat up`, or addresses and files with tokens, or the way to log in. */
 const contextSchema = Type.Object(

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf, withoutTrailing } from '@plat/core'
 import { findLogin } from '../login/session.ts'
-import { type Context, contextNamed, type LoginFlow, readContexts } from './contexts.ts'
+import { type Context, contextNamed, readContexts } from './contexts.ts'
 import { findHome, type GatewayEnv, type HomeEnv, homeOf, type PlatFolder, readHomeEnv } from './home.ts'
+import type { LoginFlow } from './login-flows.ts'
 import { CommandError } from './output.ts'
 
 /** The gateway that a command talks to. */

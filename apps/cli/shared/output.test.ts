@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printList, printObject, printWideList } from './output.ts'
+import { printList, printObject, printWideList } from './print.ts'
 
 test('no line of a table ends with blanks, so that a long cell does not make every line wrap', () => {
   const lines: string[] = []

@@ -1,5 +1,6 @@
 import { buildInfo } from '@plat/core'
-import { type Format, type Output, printObject } from '../shared/output.ts'
+import type { Format, Output } from '../shared/output.ts'
+import { printObject } from '../shared/print.ts'
 
 /** `plat version`: the build of this program. */
 export async function version(format: Format, output: Output): Promise<number> {

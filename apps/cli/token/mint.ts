@@ -3,7 +3,8 @@ import { parseDuration, systemClock } from '@plat/core'
 import { fetchAgent, readAgent } from '../shared/agent.ts'
 import { mint } from '../shared/broker.ts'
 import { findGateway } from '../shared/gateway.ts'
-import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { printObject } from '../shared/print.ts'
 
 export interface TokenMintOptions {
   readonly dir?: string | undefined

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { canonicalJson } from '@plat/core'
-import type { GatewayConfig } from '@plat/gateway'
 import { type Declared, partsOfLine, type Render } from '@plat/operator'
 import type { Manifest } from '@plat/resources'
 import type { PlatFolder } from '../shared/home.ts'
+import { changedFiles, readStartFiles, type StartFilesOptions } from './start-files.ts'
 
 /** Digests of the rendered resources, by `<Kind> <namespace>/<name>`. */
 type DeclaredDigests = ReadonlyMap<string, string>
@@ -48,43 +46,17 @@ function changedResources(
   return lines.map((line) => `${line}; ${when}`)
 }
 
-/** Files beside `resources/` that are read at start. */
-const READ_AT_START = ['gateway.json', 'exchange.json'] as const
-
-/** Digests of the files that are read at start, by name; null: there is no file. */
-type StartFiles = ReadonlyMap<string, string | null>
-
-async function readStartFiles(home: PlatFolder, pricingFile: string): Promise<StartFiles> {
-  // A prices.json that was there at start is followed by the gateway.
-  const names = pricingFile === '' ? [...READ_AT_START, 'prices.json'] : READ_AT_START
-  const digests = names.map(async (name) => {
-    const bytes = await readFile(join(home.dir, name)).catch(() => null)
-    return [name, bytes === null ? null : createHash('sha256').update(bytes).digest('base64')] as const
-  })
-  return new Map(await Promise.all(digests))
-}
-
-/** Lines about files that differ from those of the start. */
-function outdatedFiles(atStart: StartFiles, now: StartFiles): readonly string[] {
-  return [...now].flatMap(([name, value]) => {
-    const old = atStart.get(name) ?? null
-    if (old === value) return []
-    const what = old === null ? 'is new' : value === null ? 'was removed' : 'has changed'
-    return [`${name} ${what}, and is not in force: restart plat up`]
-  })
-}
-
 /** Returns a function that finds what has changed since its last call, or since now: one line each. */
 export async function createChangeFinder(parts: {
   readonly home: PlatFolder
   readonly render: Pick<Render, 'declared' | 'refused'>
-  readonly config: Pick<GatewayConfig, 'pricingFile' | 'policyReloadSeconds'>
+  readonly config: StartFilesOptions['config']
 }): Promise<() => Promise<readonly string[]>> {
   const { home, render, config } = parts
-  const atStart = await readStartFiles(home, config.pricingFile)
+  let files = await readStartFiles(home)
+  const atStart = files
   let declared: Declared = render.declared()
   let digests = digestsOf(declared)
-  let outdated: readonly string[] = []
   return async () => {
     const lines: string[] = []
     const current = render.declared()
@@ -96,9 +68,9 @@ export async function createChangeFinder(parts: {
       declared = current
       digests = after
     }
-    const now = outdatedFiles(atStart, await readStartFiles(home, config.pricingFile))
-    lines.push(...now.filter((line) => !outdated.includes(line)))
-    outdated = now
+    const now = await readStartFiles(home)
+    lines.push(...(await changedFiles({ atStart, previous: files, now }, parts)))
+    files = now
     return lines
   }
 }

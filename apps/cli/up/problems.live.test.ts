@@ -39,9 +39,9 @@ test('plat up warns of a rule that matches nothing at start and after an edit, u
   )
   await putResource(dir, 'mcpservers/default/more.yaml', 'MCPServer', { url: 'http://127.0.0.1:2/mcp' })
   await until(() => /^added: MCPServer default\/more; in force/m.test(text), 'the new server')
-  await writeFile(join(dir, 'gateway.json'), '{}')
-  const restart = 'gateway.json is new, and is not in force: restart plat up\n'
-  await until(() => text.includes(restart), 'the file that needs a restart')
+  await writeFile(join(dir, 'gateway.json'), '{"sessionBudgetUSD": 2}')
+  const restart = 'gateway.json is new, and is not in force: restart plat up (sessionBudgetUSD)\n'
+  await until(() => text.includes(restart), 'the file that needs a restart, with the key')
   const changes = text.split('changed: ToolPolicy').length
 
   const file = join(dir, 'resources/toolpolicies/default/p.yaml')

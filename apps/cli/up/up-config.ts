@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { withFilesBelow } from '@plat/config'
+import { jsonProblem, withFilesBelow } from '@plat/config'
 import { isObject, JsonError, parseStrict } from '@plat/core'
 import { gatewaySchema } from '@plat/gateway/config'
 import { parseAddress } from '@plat/http'
@@ -85,8 +85,9 @@ function parseOwn(path: string, bytes: Uint8Array): Keys {
     if (isObject(value)) return value
     throw new CommandError(`${path}: must hold a JSON object`)
   } catch (error) {
-    if (error instanceof JsonError) throw new CommandError(`${path}: ${error.message}`)
-    throw error
+    if (!(error instanceof JsonError)) throw error
+    const { line, message } = jsonProblem(bytes, error)
+    throw new CommandError(`${path}:${line}: ${message}`)
   }
 }
 

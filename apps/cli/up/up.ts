@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatProblem, isListenAddress } from '@plat/config'
-import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/core'
+import { buildInfo, type Clock, type Ids, reasonOf, systemClock, systemIds } from '@plat/core'
 import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
@@ -51,13 +51,17 @@ export interface Up {
 }
 
 const TOKEN_BYTES = 32
+/** Time after the start at which the schemas for editors are written, in milliseconds. */
+const SCHEMAS_AFTER_MS = 500
 
 /** Starts everything in order: state, broker, rendered files, gateway. If a step fails, the earlier ones are stopped again. */
 export async function startUp(options: UpOptions, announce: (line: string) => void = () => {}): Promise<Up> {
   checkAddresses(options)
   const home = homeOf(options.dir)
   if (!existsSync(resourcesOf(home))) {
-    throw new CommandError(`${home.dir} has no resources/ folder; name a directory that has one: plat up <dir>`)
+    throw new CommandError(
+      `${home.dir} has no resources/ folder; name a directory that has one, or write one with plat init`,
+    )
   }
   await makeHome(home)
   const lock = lockHome(home)
@@ -127,8 +131,23 @@ async function startParts(context: {
     PLAT_IDENTITY_URL: identity.url,
   }
   await writeHomeEnv(home, env)
+  undo.push(writeSchemasSoon(home, { clock, log: operatorLog }))
   const changes = await createChangeFinder({ home, render, config })
   return { home, env, store, problems: createProblemFinder({ home, store, render, config }), changes, stop }
+}
+
+/** Writes the schemas for editors when the start is over: no call needs them. Returns a function that cancels it, or waits for it. */
+function writeSchemasSoon({ schemas }: PlatFolder, { clock, log }: { readonly clock: Clock; readonly log: Log }) {
+  let writing: Promise<void> | null = null
+  const cancel = clock.after(SCHEMAS_AFTER_MS, () => {
+    writing = writeSchemas(schemas).catch((error: unknown) =>
+      log.warn({ reason: reasonOf(error) }, 'no schemas for editors'),
+    )
+  })
+  return async () => {
+    cancel()
+    await writing
+  }
 }
 
 /** Runs the servers that speak on stdin and stdout. */
@@ -197,7 +216,6 @@ async function startRendering(
   home: PlatFolder,
   using: { readonly currency: string; readonly clock: Clock; readonly log: Log },
 ) {
-  await writeSchemas(home.schemas)
   const { clock, log } = using
   const store = createFileStore({ dir: resourcesOf(home), schemasDir: home.schemas, clock, log })
   const render = await startRender({

@@ -25,7 +25,10 @@ export async function validateResources(
 ): Promise<number> {
   const home = homeOf(dir)
   const resources = join(home.dir, 'resources')
-  if (!existsSync(resources)) throw new CommandError(`${home.dir} has no resources/ folder`)
+  if (!existsSync(resources))
+    throw new CommandError(
+      `${home.dir} has no resources/ folder; name a directory that has one, or write one with plat init`,
+    )
   const { errors, warnings } = await findingsOf(home)
   for (const line of errors) output.out(line)
   for (const line of warnings) output.err(`warning: ${line}`)

@@ -1,5 +1,6 @@
 /** A model behind the gateway that takes the steps of the scenario, one after another, and keeps what it reads. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { closed, listening } from '@plat/testkit/local'
 import type { Block, Chat, Reply } from './conversation.ts'
 import { isWaiting, type Step } from './scenario.ts'
@@ -16,8 +17,11 @@ export interface ScriptedModel {
   close(): Promise<void>
 }
 
-/** Starts the model. It needs no memory: each request has the conversation so far. */
-export async function startScriptedModel(steps: readonly Step[]): Promise<ScriptedModel> {
+/**
+ * Starts the model. It needs no memory: each request has the conversation so far. After a result that says that the call waits it responds
+ * `pauseMs` later.
+ */
+export async function startScriptedModel(steps: readonly Step[], pauseMs: number): Promise<ScriptedModel> {
   const conversations = new Map<string, readonly string[]>()
   const server = createServer(async (request, response) => {
     const body = JSON.parse((await textOf(request)) || '{"messages":[]}')
@@ -26,6 +30,7 @@ export async function startScriptedModel(steps: readonly Step[]): Promise<Script
     const id = /Task (run-[\w-]+)/.exec(JSON.stringify(chat.messages))?.[1] ?? ''
     const results = resultsIn(chat)
     if (results.length >= (conversations.get(id) ?? []).length) conversations.set(id, results)
+    if (isWaiting(results.at(-1) ?? '')) await sleep(pauseMs)
     const reply = nextBlock(id, chat, steps[results.filter((result) => !isWaiting(result)).length])
     if (isResponses) streamResponse(response, reply)
     else answer(response, chat, reply)

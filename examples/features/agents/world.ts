@@ -16,11 +16,13 @@ import { type ScriptedModel, startScriptedModel } from './scripted-model.ts'
 const COMMAND = fileURLToPath(new URL('../../../apps/cli/bin/plat.mjs', import.meta.url))
 const COUNTER = fileURLToPath(new URL('../stdio/fastmcp_server.py', import.meta.url))
 
-/** Longer than the patience of any client, in milliseconds: openai-agents gives up after five seconds. */
-const APPROVAL_MS = 6000
+/** Time after which calls are denied, in milliseconds. */
+const DENIAL_MS = 6000
 const POLL_MS = 250
+/** Part of the time until an approval after which the model repeats a call that waits. */
+const MODEL_PAUSE = 1 / 3
 /** Maximum time of a program on the slowest machine, in milliseconds. */
-const PROGRAM_MS = 180_000
+const PROGRAM_MS = 300_000
 
 export interface World {
   readonly plat: Plat
@@ -28,8 +30,11 @@ export interface World {
   readonly model: ScriptedModel
 }
 
-/** Starts everything, or returns what is missing. `stack` ends it. */
-export async function startWorld(stack: AsyncDisposableStack): Promise<World | { readonly missing: string }> {
+/** Starts everything, with an approver who approves calls after `approvalMs`, or returns what is missing. `stack` ends it. */
+export async function startWorld(
+  stack: AsyncDisposableStack,
+  approvalMs: number,
+): Promise<World | { readonly missing: string }> {
   const filesystem = await npmPackage('@modelcontextprotocol/server-filesystem', '2026.8.31')
   if ('missing' in filesystem) return filesystem
   const python = await pythonWith(path.join(path.dirname(COUNTER), 'requirements.txt'))
@@ -37,7 +42,7 @@ export async function startWorld(stack: AsyncDisposableStack): Promise<World | {
   const data = tempFolder()
   writeFileSync(path.join(data, 'note.txt'), NOTE)
   const steps = stepsIn(data)
-  const model = stack.adopt(await startScriptedModel(steps), (it) => it.close())
+  const model = stack.adopt(await startScriptedModel(steps, approvalMs * MODEL_PAUSE), (it) => it.close())
   const everything = stack.adopt(await startEverything(), (it) => it.close())
   const files = { command: process.execPath, args: [path.join(filesystem.folder, 'dist/index.js'), data] }
   const counter = { command: python.path, args: [COUNTER] }
@@ -62,7 +67,7 @@ export async function startWorld(stack: AsyncDisposableStack): Promise<World | {
     }),
   )
   const end = new AbortController()
-  const decided = decideApprovals(plat, end.signal)
+  const decided = decideApprovals(plat, { approvalMs, signal: end.signal })
   stack.defer(async () => {
     end.abort()
     await decided
@@ -75,8 +80,11 @@ interface Approval {
   readonly preview?: unknown
 }
 
-/** Approves every call that has waited longer than any client does, and denies those of the scenario that are to be denied. */
-async function decideApprovals({ env }: Plat, signal: AbortSignal): Promise<void> {
+/** Approves every call that has waited for `approvalMs`, and denies those of the scenario that are to be denied. */
+async function decideApprovals(
+  { env }: Plat,
+  { approvalMs, signal }: { readonly approvalMs: number; readonly signal: AbortSignal },
+): Promise<void> {
   const seen = new Map<string, number>()
   const headers = { authorization: `Bearer ${env.PLAT_ADMIN_TOKEN}`, 'content-type': 'application/json' }
   while (!signal.aborted) {
@@ -84,8 +92,9 @@ async function decideApprovals({ env }: Plat, signal: AbortSignal): Promise<void
     const { items }: { items: readonly Approval[] } = JSON.parse(await response.text())
     for (const { id, preview } of items) {
       if (!seen.has(id)) seen.set(id, performance.now())
-      if (performance.now() - (seen.get(id) ?? 0) < APPROVAL_MS) continue
-      const [verdict, reason] = isDenied(JSON.stringify(preview)) ? ['deny', 'bad luck'] : ['approve', 'fine']
+      const denied = isDenied(JSON.stringify(preview))
+      if (performance.now() - (seen.get(id) ?? 0) < (denied ? DENIAL_MS : approvalMs)) continue
+      const [verdict, reason] = denied ? ['deny', 'bad luck'] : ['approve', 'fine']
       const body = JSON.stringify({ reason })
       await fetch(`${env.PLAT_ADMIN_URL}/v1/approvals/${id}/${verdict}`, { method: 'POST', headers, body })
     }

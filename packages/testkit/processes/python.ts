@@ -12,18 +12,20 @@ const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/pl
 /** A Python with packages, or the reason why there is none. */
 export type Python = { readonly path: string } | { readonly missing: string }
 
-/** Resolves to a Python with the packages of a requirements file, in a virtual environment that is created once for each content. */
-export async function pythonWith(requirements: string): Promise<Python> {
+/**
+ * Resolves to a Python with the packages of a requirements file, in a virtual environment of `interpreter` that is created once for each content.
+ */
+export async function pythonWith(requirements: string, interpreter = 'python3'): Promise<Python> {
   const key = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16)
   const dir = path.join(CACHE, key)
   const python = path.join(dir, 'bin/python')
   const reason = await installOnce(dir, async () => {
     mkdirSync(CACHE, { recursive: true })
-    await run('python3', ['-m', 'venv', dir])
+    await run(interpreter, ['-m', 'venv', dir])
     const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', requirements]
     await run(python, install, { timeout: INSTALL_TIMEOUT_MS })
   })
   return reason === null
     ? { path: python }
-    : { missing: `python3 with the packages of ${path.basename(requirements)}: ${reason}` }
+    : { missing: `${interpreter} with the packages of ${path.basename(requirements)}: ${reason}` }
 }
