@@ -41,6 +41,12 @@ export class Chain {
     return this.#head === null ? 0 : this.#head.seq + 1
   }
 
+  /** Goes on after this record: those up to it are not here. */
+  skipTo(head: Head): void {
+    this.#head = head
+    this.#previous = null
+  }
+
   /** Verifies the next line; returns it, or its problem. */
   follow(buffer: Buffer, start: number, end: number): RawLine | ChainProblem {
     const line = readRawLine(buffer, start, end)

@@ -29,6 +29,19 @@ export { leafHash, MerkleTree } from './proof/tree.ts'
 export { LedgerReader, type ReadLine } from './reader.ts'
 
 export { compressInThread } from './retention/compress-in-thread.ts'
+export { coveredBy } from './retention/covered.ts'
+export { HoldKeeper, TooManyHoldsError } from './retention/hold-keeper.ts'
+export { type Inspection, inspectSegment } from './retention/inspect.ts'
+export { leave, removeLeftovers } from './retention/leave.ts'
+export {
+  coversSegment,
+  type HoldTarget,
+  type LegalHold,
+  readHoldTarget,
+  readLegalHolds,
+  textOfTarget,
+  writeLegalHolds,
+} from './retention/legal-holds.ts'
 export { earliestOf, FILTER_MEMBERS, type RecordFilter, type Selector, selectorOf } from './search/filter.ts'
 export { type LedgerQuery, ledgerPage, newestFirst, searchLedger } from './search/page.ts'
 

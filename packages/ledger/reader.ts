@@ -1,6 +1,9 @@
-import { scanBuffer, scanLines } from './lines.ts'
-import { LedgerSequence } from './sequence/sequence.ts'
+import { scanBuffer } from './lines.ts'
+import { scanPresent } from './sequence/scan.ts'
+import { readSegmentLine } from './sequence/segment-record.ts'
+import { ArchivedError, LedgerSequence } from './sequence/sequence.ts'
 import { readLine, type TailLine } from './tail.ts'
+import type { RecordPlace } from './types.ts'
 
 /** Limits of one read. */
 export interface ReadLimits {
@@ -29,19 +32,21 @@ export class LedgerReader {
   }
 
   /**
-   * Resumes after record `after`, or starts at the first one with null. Throws when the ledger does not contain this exact record: it is another
-   * ledger, or was restored to an older state.
+   * Resumes after record `after`, or starts at the first one with null; passes over segments that left. Throws when the ledger does not contain this
+   * exact record: it is another ledger, or was restored to an older state. In a segment that left, only its last record can be checked.
    */
-  static async open(
-    path: string,
-    after: { readonly seq: number; readonly hash: string } | null,
-  ): Promise<LedgerReader> {
+  static async open(path: string, after: RecordPlace | null): Promise<LedgerReader> {
     const sequence = await LedgerSequence.open(path)
     try {
       if (after === null) return new LedgerReader(path, sequence, 0)
-      const found = await sequence.lineOf(after.seq)
+      const found = await lineOrSegment(sequence, after.seq)
+      if (found !== null && 'bytes' in found) {
+        const last = readSegmentLine(Buffer.from(found.record))?.place
+        if (last?.seq === after.seq && last.hash !== after.hash) throw notThere(path, after)
+        return new LedgerReader(path, sequence, sequence.endOf(found))
+      }
       if (found === null || readLine(found.line.toString(), path, found.position).hash !== after.hash) {
-        throw new Error(`${path} does not hold record ${after.seq} with hash ${after.hash}`)
+        throw notThere(path, after)
       }
       return new LedgerReader(path, sequence, found.position + found.line.length + 1)
     } catch (error) {
@@ -54,7 +59,7 @@ export class LedgerReader {
   async next({ upTo, count, bytes }: ReadLimits): Promise<readonly ReadLine[]> {
     const lines: ReadLine[] = []
     this.#buffer ??= scanBuffer()
-    const rest = await scanLines(this.#sequence, {
+    const rest = await scanPresent(this.#sequence, {
       from: this.#position,
       buffer: this.#buffer,
       onLine: (buffer, start, end, offset) => {
@@ -76,6 +81,20 @@ export class LedgerReader {
 
   close(): Promise<void> {
     return this.#sequence.close()
+  }
+}
+
+function notThere(path: string, { seq, hash }: RecordPlace): Error {
+  return new Error(`${path} does not hold record ${seq} with hash ${hash}`)
+}
+
+/** Returns the line of a record, or its segment if that left. */
+async function lineOrSegment(sequence: LedgerSequence, seq: number) {
+  try {
+    return await sequence.lineOf(seq)
+  } catch (error) {
+    if (error instanceof ArchivedError) return error.segment
+    throw error
   }
 }
 

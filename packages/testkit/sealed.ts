@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { systemIds, TestClock } from '@plat/core'
-import { type FileLedger, openLedger, type RecordPlace } from '@plat/ledger'
+import { type FileLedger, type ListKeeper, openLedger, type RecordPlace } from '@plat/ledger'
 import type { Files } from '@plat/state'
 
 export interface SealedOptions {
@@ -11,12 +11,21 @@ export interface SealedOptions {
   readonly files?: Files
   /** Size of a segment. */
   readonly bytes?: number
+  /** Absent: one that nothing else uses. */
+  readonly list?: ListKeeper
 }
 
 /** Opens a ledger with small segments. */
-export function openSealing({ path, files, bytes = 4000 }: SealedOptions): Promise<FileLedger> {
+export function openSealing({ path, files, bytes = 4000, list }: SealedOptions): Promise<FileLedger> {
   const clock = new TestClock()
-  const place = { path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), sealing: { bytes, seconds: 0 } }
+  const place = {
+    path,
+    tenant: '',
+    replica: 'r1',
+    clock,
+    ids: systemIds(clock),
+    sealing: { bytes, seconds: 0, ...(list && { list }) },
+  }
   return openLedger({ ...place, ...(files !== undefined && { files }) })
 }
 

@@ -54,8 +54,8 @@ export interface Parts {
 export async function compose(options: GatewayOptions): Promise<Parts> {
   await using starting = new AsyncDisposableStack()
   const shared = await openShared(options, starting)
-  await startSinks(shared)
-  const features = await startFeatures(shared)
+  const sinks = await startSinks(shared)
+  const features = await startFeatures(shared, sinks)
   const { traces } = features
   const mcp = await mcpPlane(shared, features)
   const model = modelPlane(shared, features)
@@ -137,6 +137,7 @@ function administered(
     collector,
     anchors,
     evidence,
+    retention,
     bundles,
     license,
     simulation,
@@ -153,6 +154,7 @@ function administered(
     collector,
     anchors,
     evidence,
+    retention,
     bundles,
     license,
     simulation,

@@ -37,7 +37,7 @@ import { energyBlock } from './evidence/energy/config.ts'
 import { evidenceBlock } from './evidence/objects/config.ts'
 import { offlineBlock } from './evidence/offline/config.ts'
 import { otelBlock } from './evidence/otel/config.ts'
-import { retentionBlock } from './evidence/retention/config.ts'
+import { compressionBlock, retentionBlock } from './evidence/retention/config.ts'
 import { transparencyLogBlock } from './evidence/transparency/config.ts'
 import { activityBlock } from './operate/activity/config.ts'
 import { configBundleBlock } from './operate/config-bundle/config.ts'
@@ -73,6 +73,7 @@ const builtBlocks = [
   modelRoutingBlock,
   cloudCredentialsBlock,
   auditBlock,
+  compressionBlock,
   retentionBlock,
   auditSinksBlock,
   transparencyLogBlock,

@@ -6,6 +6,7 @@ import { errorTable } from './call/index.ts'
 import { SCOPES as BUDGET_SCOPES } from './decide/budgets/caps/budget.ts'
 import { REASONS, RESULTS } from './evidence/audit-collector/collector.ts'
 import { RULES as OFFLINE_RULES } from './evidence/offline/stage.ts'
+import { WAITS } from './evidence/retention/waits.ts'
 import { REASONS as BUNDLE_REASONS } from './operate/config-bundle/bundles.ts'
 import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
@@ -523,6 +524,55 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: {},
     help: 'Failed attempts to compress a sealed segment of the ledger',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_segments_here',
+    type: 'gauge',
+    labels: {},
+    help: 'Sealed segments of the ledger that are on the disk, without those that were copied back',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_segment_bytes',
+    type: 'gauge',
+    labels: {},
+    help: 'Size of these files in bytes',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_segments_held',
+    type: 'gauge',
+    labels: {},
+    help: 'Sealed segments of the ledger that are due to leave and that legal holds or evidence keep',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_segments_waiting',
+    type: 'gauge',
+    labels: { reason: [...WAITS] },
+    help: 'Sealed segments of the ledger that are due to leave, by what the first of them waits for',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_segments_left_total',
+    type: 'counter',
+    labels: { how: ['archived', 'deleted'] },
+    help: 'Sealed segments of the ledger that left',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_oldest_record_seconds',
+    type: 'gauge',
+    labels: {},
+    help: 'Age of the oldest record in a sealed segment on the disk',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_retention_failures_total',
+    type: 'counter',
+    labels: {},
+    help: 'Failed attempts to let sealed segments of the ledger leave',
   },
   {
     ...audit,

@@ -23,7 +23,8 @@ const unset = `
   configBundle.dropDir offline.edgeId offline.forward.url offline.forward.tokenFile offline.forward.caFile
   offline.receiptDropDir auditCollector.dropDir ctxengine.upstream ctxengine.apiKeyFile ctxengine.quarantineSnapshotDir
   ctxengine.checkpointDir sbxd.url sbxd.tokenFile adminAuth.oidc.issuer adminAuth.oidc.audience adminAuth.oidc.jwksURL
-  adminAuth.oidc.caFile adminAuth.oidc.clientID dlp.defaultProfile captureArgs.dir captureArgs.key transparencyLog.url`
+  adminAuth.oidc.caFile adminAuth.oidc.clientID dlp.defaultProfile captureArgs.dir captureArgs.key transparencyLog.url
+  auditRetention.path auditRetention.url auditRetention.region auditRetention.awsCredentialsDir auditRetention.caFile`
 
 const emptyLists = `
   corsOrigins tls.svidTrustDomains identity.mldsaPublicKeyFiles identity.trustedIssuers auditCheckpointPublicKeyFiles auditSinks
@@ -94,6 +95,10 @@ export const gatewayDefaults: Defaults = {
   auditSegmentBytes: 268_435_456,
   auditSegmentSeconds: 0,
   auditSegmentCompression: 'none',
+  'auditRetention.archive': 'none',
+  'auditRetention.days': 0,
+  'auditRetention.bytes': 0,
+  'auditRetention.timeoutSeconds': 60,
   auditVerifyBytesPerSecond: 33_554_432,
   'transparencyLog.api': 'v1',
   'transparencyLog.intervalSeconds': 0,
@@ -230,6 +235,7 @@ export const keysBeyondContract: readonly string[] = [
   'adminAuth.oidc.resource',
   'otel.jurisdiction',
   'policy.rego.jurisdiction',
+  'auditRetention.jurisdiction',
   'transparencyLog.jurisdiction',
   'offline.forward.jurisdiction',
   'exec.taintLabels',

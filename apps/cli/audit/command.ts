@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { EXIT, exitCodeRows, exitCodesLine, findings } from '../shared/exit-codes.ts'
-import { dir, exitWith, format } from '../shared/options.ts'
+import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 import { exportFormats } from './export/encoders.ts'
 import { recordFormats } from './layout.ts'
@@ -46,6 +46,7 @@ export function addAudit(plat: Command): void {
   addShow(audit)
   addProof(audit)
   addArguments(audit)
+  addHolds(audit)
   audit
     .command('repair')
     .argument('<path>', 'the ledger file; the gateway must not be running')
@@ -171,6 +172,34 @@ function addShow(audit: Command): void {
       ])
       await exitWith(auditShow({ ...options, id, ...(await findLedger(path, options.dir)) }, terminal))
     })
+}
+
+function addHolds(audit: Command): void {
+  const load = () => import('./hold.ts')
+  const ledger = () => new Option('--ledger <path>', 'the ledger file of a gateway that is stopped')
+  audit
+    .command('hold')
+    .argument('<target>', '<namespace>/<agent>/<session>, <namespace>/<agent>, or <from>..<to> (two records or times)')
+    .summary('make a legal hold: segments with such records stay')
+    .addOption(dir())
+    .addOption(ledger())
+    .option('--reason <text>', 'stored with the hold and in the ledger')
+    .addOption(format())
+    .action(async (target: string, options) => exitWith((await load()).auditHold({ ...options, target }, terminal)))
+  audit
+    .command('holds')
+    .summary('list legal holds')
+    .addOption(dir())
+    .addOption(ledger())
+    .addOption(wideFormat())
+    .action(async (options) => exitWith((await load()).auditHolds(options, terminal)))
+  audit
+    .command('release')
+    .argument('<id>', 'as holds shows it')
+    .summary('release a legal hold')
+    .addOption(dir())
+    .addOption(ledger())
+    .action(async (id: string, options) => exitWith((await load()).auditRelease({ ...options, id }, terminal)))
 }
 
 function addArguments(audit: Command): void {

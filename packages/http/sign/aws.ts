@@ -20,7 +20,7 @@ export interface AwsRequest {
   readonly url: URL
   /** Additional headers to sign; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Uint8Array
   /** `eu-central-1` */
   readonly region: string
   /** `bedrock` */
@@ -33,7 +33,7 @@ const ALGORITHM = 'AWS4-HMAC-SHA256'
 
 /**
  * Returns the headers of a request to AWS signed with Signature Version 4, including the given ones. `host` is signed as the URL has it and must be
- * sent unchanged. Not for S3, which encodes paths differently.
+ * sent unchanged. For S3 only with paths of unreserved characters, which it encodes differently, and with `x-amz-content-sha256`.
  */
 export function signAws(request: AwsRequest, credentials: AwsCredentials): Record<string, string> {
   const { method, url, body, region, service, at, headers = {} } = request

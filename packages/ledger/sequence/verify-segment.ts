@@ -26,12 +26,13 @@ export async function verifyBeginning(
 
 /**
  * Verifies one sealed segment against the `segment` record of the one before it: the chain, and the tree that its own record states. `before` is null
- * for the first segment. Returns null when it is valid, else what is wrong and where.
+ * for the first segment. `onLine` is called with each valid line. Returns null when it is valid, else what is wrong and where.
  */
 export async function verifySegment(
   source: ReadAt,
   segment: LedgerSegment,
   before: LedgerSegment | null,
+  onLine: (line: Buffer) => void = () => {},
 ): Promise<string | null> {
   const line = Buffer.from(before?.record ?? '')
   const previous = readSegmentLine(line)
@@ -47,7 +48,9 @@ export async function verifySegment(
       return { kind: 'broken', what: 'the root in the segment record is not that of the records' } as const
     }
     if (seq > segment.last) return { kind: 'broken', what: 'it follows the segment record' } as const
-    tree.add(leafHash(buffer.subarray(start, start + length)))
+    const text = buffer.subarray(start, start + length)
+    onLine(text)
+    tree.add(leafHash(text))
     return null
   }
   const { damage, tail, head } = await followChain({ source, chain, onRecord })

@@ -1,7 +1,7 @@
 import type { AppendHandle } from '@plat/state'
 import { Chain, type Damage, type Followed, followChain } from '../chain.ts'
 import { type Head, type RawLine, readRawLine } from '../format.ts'
-import { SegmentListError } from '../sequence/segment-list.ts'
+import { type LedgerSegment, SegmentListError } from '../sequence/segment-list.ts'
 import { readSegmentLine, type SegmentLine, treeAfter } from '../sequence/segment-record.ts'
 import { ArchivedError, type LedgerPart, type LedgerSequence } from '../sequence/sequence.ts'
 import type { FoundPoint } from './resume-point.ts'
@@ -71,7 +71,10 @@ export function startIn(sequence: LedgerSequence, { chain, position }: Reading) 
 /** Returns the last record of the sealed segments, or null when there are none. Throws SegmentListError when the list states another one. */
 function lastSealed(sequence: LedgerSequence): SegmentLine | null {
   const segment = sequence.segments.at(-1)
-  if (segment === undefined) return null
+  return segment === undefined ? null : recordOf(segment)
+}
+
+function recordOf(segment: LedgerSegment): SegmentLine {
   const record = readSegmentLine(Buffer.from(segment.record))
   if (record === null || record.first !== segment.first || record.place.seq !== segment.last) {
     throw new SegmentListError(
@@ -90,7 +93,7 @@ async function lineIfHere(sequence: LedgerSequence, seq: number) {
   }
 }
 
-/** Verifies the chain of the sealed segments from where reading begins. Throws LedgerDamagedError. */
+/** Verifies the chain of the sealed segments from where reading begins, except of those that left. Throws LedgerDamagedError. */
 export async function followSealed(
   sequence: LedgerSequence,
   { chain, position }: Reading,
@@ -98,6 +101,10 @@ export async function followSealed(
 ): Promise<void> {
   for (const part of sequence.parts) {
     if (part.segment === null || endOf(part) <= position) continue
+    if (part.segment.file === null) {
+      chain.skipTo(recordOf(part.segment).place)
+      continue
+    }
     const from = Math.max(0, position - part.offset)
     const { damage } = await followChain({ source: sequence.sourceOf(part), chain, from, onRecord })
     if (damage !== null) throw new LedgerDamagedError(part.path, damage, true)

@@ -117,6 +117,14 @@ export const adminRoutes = {
     does: 'Puts a checkpoint over all records into the transparency log.',
     ownRecord: true,
   },
+  'GET /v1/audit/holds': { needs: 'auditor', within: 'cluster', does: 'Legal holds, the newest first.' },
+  'POST /v1/audit/holds': {
+    needs: 'auditor',
+    within: 'cluster',
+    does: 'Makes a legal hold: segments of the ledger with records of a session, an agent or a range stay.',
+    ownRecord: true,
+  },
+  'DELETE /v1/audit/holds/:id': { needs: 'admin', within: 'cluster', does: 'Releases a legal hold.', ownRecord: true },
   'POST /v1/audit/segments': {
     needs: 'audit-forwarder',
     within: 'cluster',

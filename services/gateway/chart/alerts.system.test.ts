@@ -301,6 +301,35 @@ test('AuditSinkLag fires when a sink is more than a thousand records behind', ()
   })
 })
 
+test('AuditRetentionBlocked fires when a segment has waited for six hours', () => {
+  // Shows D3.alert.AuditRetentionBlocked.
+  const waiting = (value: number) => ({
+    'plat_gateway_audit_segments_waiting{instance="a",reason="sinks"}': `${value}x800`,
+  })
+  tries('AuditRetentionBlocked', {
+    at: '6h',
+    notYet: '5h59m',
+    labels: { severity: 'warning', instance: 'a', reason: 'sinks' },
+    says: 'On a 2 segments of the ledger are due to leave and wait for sinks.',
+    on: [waiting(2)],
+    notOn: [waiting(0)],
+  })
+})
+
+test('AuditRetentionFailing fires when compression or retention has failed for an hour', () => {
+  // Shows D3.alert.AuditRetentionFailing.
+  const failures = (kind: string, values: string) => ({
+    [`plat_gateway_audit_${kind}_failures_total{instance="a"}`]: values,
+  })
+  tries('AuditRetentionFailing', {
+    at: '90m',
+    labels: { severity: 'warning', instance: 'a' },
+    says: 'The gateway a fails to compress, archive or delete sealed segments of its ledger.',
+    on: [failures('retention', '0+1x400'), failures('compression', '0+1x400')],
+    notOn: [failures('retention', '0x400'), failures('retention', '7x400')],
+  })
+})
+
 test('AttestationFailureRate fires when more than one attestation in ten fails', () => {
   // Shows D3.alert.AttestationFailureRate.
   const failed = (each: number) => ({ 'plat_attest_failure_total{reason="evidence"}': `0+${each}x200` })

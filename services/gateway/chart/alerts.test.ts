@@ -33,6 +33,8 @@ const DOCUMENTED = `
   gateway BudgetExceeded info
   gateway ModelCircuitOpen warning 10m
   evidence AuditSinkLag warning 15m
+  evidence AuditRetentionBlocked warning 6h
+  evidence AuditRetentionFailing warning 1h
   evidence AttestationFailureRate warning 10m
   license LicenseExpiring warning 1h
   license LicenseExpiring critical 1h
@@ -59,6 +61,7 @@ test('every threshold of the contract is a default, and its expression uses it b
     GatewayUpstreamErrors: { share: 0.05 },
     ModelCircuitOpen: { circuits: 0 },
     AuditSinkLag: { records: 1000 },
+    AuditRetentionBlocked: { segments: 0 },
     AttestationFailureRate: { share: 0.1 },
     LicenseExpiring: { days: 30, criticalDays: 7 },
   })

@@ -2,7 +2,7 @@ import { startCallers } from './callers.ts'
 import { startContent } from './content.ts'
 import { startCopies } from './copies.ts'
 import { startDecisions, startSimulation } from './decide.ts'
-import { startEvidence } from './evidence.ts'
+import { type Sinks, startEvidence } from './evidence.ts'
 import { startSessions, startUsage } from './operate.ts'
 import type { Shared } from './shared.ts'
 import { startTargets } from './targets.ts'
@@ -12,9 +12,9 @@ import { startTraces } from './traces.ts'
 export type Features = Awaited<ReturnType<typeof startFeatures>>
 
 /** Starts the features, each after those it depends on; `keep` closes them in reverse order. Rejects when one cannot start. */
-export async function startFeatures(shared: Shared) {
+export async function startFeatures(shared: Shared, sinks: Sinks) {
   const callers = await startCallers(shared)
-  const evidence = await startEvidence(shared, callers)
+  const evidence = await startEvidence(shared, callers, sinks)
   const targets = await startTargets(shared, callers)
   const content = await startContent(shared, callers, targets)
   const decisions = await startDecisions(shared, { ...callers, ...evidence, ...targets })

@@ -11,6 +11,7 @@ import { askedSchema } from '../decide/revocations/format.ts'
 import { viewSchema as revocation } from '../decide/revocations/view.ts'
 import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
 import { requestSchema } from '../evidence/objects/routes.ts'
+import { holdSchema } from '../evidence/retention/routes.ts'
 import { BUNDLE_TYPE } from '../operate/config-bundle/routes.ts'
 
 export interface Shape {
@@ -111,6 +112,8 @@ const remembered = Type.Object({
   items: whole(),
   bytes: whole(),
 })
+
+const hold = Type.Object({ id: text(), at: time(), by: text(), reason: text(), target: text() })
 
 const evidence = Type.Object({
   id: text(),
@@ -258,6 +261,9 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     body: SEGMENT_TYPE,
     answer: Type.Object({ edge: text(), upTo: Type.Integer(), receipt: text() }),
   },
+  'GET /v1/audit/holds': list(hold),
+  'POST /v1/audit/holds': { body: holdSchema, answer: hold, status: 201 },
+  'DELETE /v1/audit/holds/:id': { answer: null },
   'GET /v1/evidence': list(evidence),
   'POST /v1/evidence': {
     body: requestSchema,

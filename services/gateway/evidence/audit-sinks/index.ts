@@ -25,11 +25,17 @@ export interface AuditSinksParts {
   readonly metrics: GatewayMetrics
 }
 
+export interface AuditSinks {
+  /** The last record that every sink has delivered; infinite without sinks. */
+  delivered(): number
+  close(): Promise<void>
+}
+
 /**
  * Streams the ledger to every sink of `auditSinks` (docs/spec/gateway.md). Each has its own cursor in `<auditPath>.sinks` and runs independently
  * of calls and of the others. Rejects if a cursor is not of this ledger.
  */
-export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close(): Promise<void> }> {
+export async function startAuditSinks(parts: AuditSinksParts): Promise<AuditSinks> {
   const { config, clock } = parts
   const metrics = createSinkMetrics(parts.metrics)
   const dir = `${config.auditPath}.sinks`
@@ -59,6 +65,7 @@ export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close()
     for (const sink of sinks) sink.tellLag()
   })
   return {
+    delivered: () => Math.min(...sinks.map((sink) => sink.delivered)),
     async close() {
       stopLag()
       await closeAll()

@@ -11,13 +11,19 @@ const TOKEN = /^[\x21-\x7e]+$/
 /** A file needed for a delivery cannot be used; the message names key and file and quotes nothing of it. */
 export class UnusableMaterialError extends Error {}
 
+/** Names of these files; empty for none. */
+export type MaterialFiles = Pick<
+  SinkConfig,
+  'caFile' | 'certFile' | 'keyFile' | 'serverName' | 'tokenFile' | 'headersFile' | 'awsCredentialsDir'
+>
+
 /** Files of one sink. They are read for each delivery: a rotated file applies at once, and a missing one fails the delivery. */
 export class Material {
-  readonly #config: SinkConfig
+  readonly #config: MaterialFiles
   /** The dialer pools connections by the identity of this object. */
   #trust: { readonly from: string; readonly options: DialOptions } | null = null
 
-  constructor(config: SinkConfig) {
+  constructor(config: MaterialFiles) {
     this.#config = config
   }
 

@@ -76,6 +76,11 @@ export class Sink {
     this.#running = this.#run()
   }
 
+  /** The last record that the receiver or the dead-letter file has; -1 for none. */
+  get delivered(): number {
+    return this.#done
+  }
+
   tellLag(): void {
     const { config, head, metrics } = this.#parts
     metrics.lag(config.name, Math.max(0, head().seq - this.#done))

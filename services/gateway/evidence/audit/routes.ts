@@ -1,5 +1,6 @@
 import { reasonOf, rfc3339Micros } from '@plat/core'
 import {
+  ArchivedError,
   checkpointsPath,
   earliestOf,
   FILTER_MEMBERS,
@@ -54,6 +55,7 @@ export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRo
       context.on('GET /v1/audit/proof/:seq', async ({ params }, _reply, caller) => {
         const seq = seqIn(parameter(params, 'seq'), 'seq')
         const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
+          if (error instanceof ArchivedError) throw new AdminError('not_found', error.message)
           log.error({ seq, error: reasonOf(error) }, 'a proof could not be made')
           throw new AdminError('state_unavailable', 'the tree of the ledger cannot be read now')
         })

@@ -1,5 +1,5 @@
 import type { Clock, Ids } from '@plat/core'
-import type { Ledgers } from '@plat/ledger'
+import type { HoldTarget, Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { EvidenceMaker, type MakerParts } from './make.ts'
@@ -18,10 +18,16 @@ export interface EvidenceParts {
   readonly log: Log
 }
 
+export interface Evidence {
+  readonly routes: AdminRoutes
+  /** Returns what each object is about: the segments of its records stay. */
+  targets(): Promise<readonly HoldTarget[]>
+}
+
 /** Evidence objects (docs/spec/gateway.md, `evidence`): records with their proofs in one self-contained file. */
-export function createEvidence(parts: EvidenceParts): { readonly routes: AdminRoutes } {
+export function createEvidence(parts: EvidenceParts): Evidence {
   const { auditPath, evidence } = parts.config
   const store = new EvidenceStore(evidence.dir || `${auditPath}.evidence`)
   const maker = new EvidenceMaker({ ...parts, auditPath, maxBytes: evidence.maxBytes, store })
-  return { routes: createEvidenceRoutes({ ...parts, maker, store }) }
+  return { routes: createEvidenceRoutes({ ...parts, maker, store }), targets: () => store.targets() }
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
 import type { PublicKey, Signer } from '@plat/keys'
 import {
+  ArchivedError,
   type EvidenceHead,
   gatherEvidence,
   type LedgerMoment,
@@ -67,12 +68,16 @@ export class EvidenceMaker {
     const last = await checkpoints.last(true)
     if (last === null) throw new AdminError('state_unavailable', 'no checkpoint can be made now; see the log')
     const pairs = Object.entries(about)
-    const found = await gatherEvidence(auditPath, {
+    const gathering = gatherEvidence(auditPath, {
       from: from ?? 0,
       to,
       wants: (rec) => pairs.every(([name, value]) => rec[name] === value),
       checkpoint: last.rec,
       maxBytes,
+    })
+    const found = await gathering.catch((error: unknown) => {
+      if (!(error instanceof ArchivedError)) throw error
+      throw new AdminError('conflict', `${error.message}: copy them back, or request a range without them`)
     })
     if ('why' in found) throw found.why === 'none' ? NOTHING() : tooMuch(maxBytes, found.seq)
     const { lines, proofs, checkpoint, anchor } = found

@@ -1,6 +1,6 @@
 import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { type EvidenceHead, readEvidenceHead } from '@plat/ledger'
+import { type EvidenceHead, type HoldTarget, readEvidenceHead, textOfTarget } from '@plat/ledger'
 import { isMissing } from '@plat/state'
 
 const SUFFIX = '.evidence'
@@ -12,6 +12,7 @@ const LF = 0x0a
 /** Evidence objects as files of one folder, each written atomically and only once. */
 export class EvidenceStore {
   readonly #dir: string
+  #targets: ReadonlyMap<string, HoldTarget> = new Map()
 
   constructor(dir: string) {
     this.#dir = dir
@@ -65,6 +66,19 @@ export class EvidenceStore {
     }
   }
 
+  /** Returns what each object is about, each once. Reads only heads of objects that are new since the last call. */
+  async targets(): Promise<readonly HoldTarget[]> {
+    const targets = new Map<string, HoldTarget>()
+    for (const id of await this.ids()) {
+      const known = this.#targets.get(id)
+      const head = known === undefined ? await this.head(id) : null
+      const target = known ?? (head === null ? undefined : targetOf(head))
+      if (target !== undefined) targets.set(id, target)
+    }
+    this.#targets = targets
+    return [...new Map([...targets.values()].map((target) => [textOfTarget(target), target])).values()]
+  }
+
   /** Returns the object whose head was read. */
   bytes(id: string): Promise<Buffer> {
     return readFile(this.#fileOf(id))
@@ -73,6 +87,12 @@ export class EvidenceStore {
   #fileOf(id: string): string {
     return path.join(this.#dir, id + SUFFIX)
   }
+}
+
+/** Returns the session or agent, or the range if it is about others. */
+function targetOf({ about: { namespace, agent, session }, from, to }: EvidenceHead): HoldTarget {
+  if (namespace === undefined || agent === undefined) return { from, to }
+  return session === undefined ? { agent: `${namespace}/${agent}` } : { session: `${namespace}/${agent}/${session}` }
 }
 
 async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {

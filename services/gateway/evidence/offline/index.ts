@@ -41,6 +41,8 @@ export interface OfflineFeature {
   readonly stage: Stage<'offline', 'target' | 'pin' | 'decision', never>
   /** Called before an approval. */
   readonly mayApprove: ApproverCheck
+  /** The last record that a collector has acknowledged; infinite while the edge is off. */
+  acknowledged(): number
   close(): Promise<void>
 }
 
@@ -54,7 +56,12 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
   const { offline } = config
   const staged = { highRiskTools: offline.highRiskTools, onDenied: (rule: OfflineRule) => metrics.denied(rule) }
   if (!offline.enabled) {
-    return { stage: createOfflineStage({ ...staged, standing: AT_EASE }), mayApprove: () => true, async close() {} }
+    return {
+      stage: createOfflineStage({ ...staged, standing: AT_EASE }),
+      mayApprove: () => true,
+      acknowledged: () => Number.POSITIVE_INFINITY,
+      async close() {},
+    }
   }
   await using started = new AsyncDisposableStack()
   const edge = offline.edgeId
@@ -99,6 +106,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
   return {
     stage: createOfflineStage({ ...staged, standing: here.standing }),
     mayApprove: createApproverCheck({ connected, local: asksLocally ? offline.localApprovers : [] }),
+    acknowledged: () => spool.progress.acked,
     close: () => open.disposeAsync(),
   }
 }

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSyn
 import { basename, dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { buildInfo, systemClock, TestClock } from '@plat/core'
+import { buildInfo, systemClock, systemIds, TestClock } from '@plat/core'
 import { LedgerReader, type LedgerSegment, ListKeeper, verifyLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
@@ -12,9 +12,22 @@ import { until } from '@plat/testkit/until'
 import { createGatewayMetrics } from '../../metrics.ts'
 import { createRetention } from './index.ts'
 
+const OFF = { archive: 'none', days: 0, bytes: 0 } as const
+const none = () => Number.POSITIVE_INFINITY
+
+/** Parts of which compression makes no use. */
+const unused = {
+  archive: null,
+  received: { sinks: none, collector: none, anchors: none },
+  checkpoints: { last: async () => null, keys: () => [] },
+  evidence: async () => [],
+  ledger: { append: () => assert.fail() },
+  ids: systemIds(systemClock),
+}
+
 /** Starts retention for a ledger. */
 function started(t: TestContext, auditPath: string) {
-  const config = { auditPath, auditSegmentCompression: 'zstd' as const }
+  const config = { auditPath, auditSegmentCompression: 'zstd', auditRetention: OFF } as const
   const clock = new TestClock()
   const metrics = createGatewayMetrics(buildInfo('gateway'), {})
   const logged: string[] = []
@@ -23,7 +36,7 @@ function started(t: TestContext, auditPath: string) {
   const listeners: ((all: readonly LedgerSegment[]) => void)[] = []
   const list = new ListKeeper(auditPath, null, { onListed: (all) => listeners.forEach((notify) => void notify(all)) })
   const onListed = (notify: (all: readonly LedgerSegment[]) => void) => void listeners.push(notify)
-  const retention = createRetention({ config, list, onListed, clock, log, metrics })
+  const retention = createRetention({ ...unused, config, list, onListed, clock, log, metrics })
   t.after(() => retention.close())
   const failures = () => Number(/^plat_gateway_audit_compression_failures_total (\S+)$/m.exec(metrics.expose())?.[1])
   return { list, logged, clock, failures }
@@ -97,10 +110,18 @@ test('a segment that cannot be compressed stays, is counted and is tried again; 
 test('compression that is stopped is completed by the next start', async (t) => {
   const { path, ledger } = await sealed(t, 1)
   await ledger.close()
-  const config = { auditPath: path, auditSegmentCompression: 'zstd' as const }
+  const config = { auditPath: path, auditSegmentCompression: 'zstd', auditRetention: OFF } as const
   const metrics = createGatewayMetrics(buildInfo('gateway'), {})
   const log: Log = { debug() {}, info() {}, warn() {}, error: () => assert.fail(), child: () => log }
-  const parts = { config, clock: systemClock, log, metrics, list: new ListKeeper(path, null, {}), onListed() {} }
+  const parts = {
+    ...unused,
+    config,
+    clock: systemClock,
+    log,
+    metrics,
+    list: new ListKeeper(path, null, {}),
+    onListed() {},
+  }
   for (let ms = 0; ms < 240; ms += 40) {
     const retention = createRetention(parts)
     await sleep(ms)

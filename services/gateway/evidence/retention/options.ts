@@ -1,16 +1,32 @@
-import type { Clock } from '@plat/core'
-import type { LedgerSegment, ListKeeper } from '@plat/ledger'
+import type { Clock, Ids } from '@plat/core'
+import type { PublicKey } from '@plat/keys'
+import type { HoldTarget, Ledger, LedgerSegment, ListKeeper, StoredCheckpoint } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { GatewayMetrics } from '../../metrics.ts'
+import type { RetentionConfig } from './config.ts'
+import type { Consumer } from './waits.ts'
 
 export interface RetentionOptions {
   readonly config: {
     readonly auditPath: string
     readonly auditSegmentCompression: 'none' | 'zstd'
+    readonly auditRetention: Pick<RetentionConfig, 'archive' | 'days' | 'bytes'>
   }
   readonly list: ListKeeper
   readonly onListed: (notify: (segments: readonly LedgerSegment[]) => void) => void
+  /** Stores a copy under a name, reads it back, and resolves with where it is; null: copies are not kept. */
+  readonly archive: { put(path: string, name: string): Promise<string> } | null
+  /** The last record that each of them has received. */
+  readonly received: Readonly<Record<Consumer, () => number>>
+  readonly checkpoints: {
+    last(fresh: boolean): Promise<StoredCheckpoint | null>
+    keys(): readonly PublicKey[]
+  }
+  /** Returns what evidence objects are about. */
+  readonly evidence: () => Promise<readonly HoldTarget[]>
+  readonly ledger: Pick<Ledger, 'append'>
   readonly clock: Clock
+  readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
 }

@@ -52,6 +52,7 @@ export class Anchorer {
   readonly #parts: AnchorerParts
   /** The last anchored checkpoint, or -1. */
   #anchored: number
+  #upTo: number
   #failed = false
   #running: Promise<unknown> = Promise.resolve()
   #cancel: () => void = () => {}
@@ -61,7 +62,13 @@ export class Anchorer {
     const { last, metrics } = parts
     this.#parts = parts
     this.#anchored = Number(last?.checkpoint ?? -1)
+    this.#upTo = Number(last?.size ?? 0) - 1
     if (last !== null) metrics.anchored(Number(last.size) - 1, Date.parse(String(last.at)) / 1000)
+  }
+
+  /** The last record that an anchored checkpoint covers; -1 for none. */
+  get upTo(): number {
+    return this.#upTo
   }
 
   /** Starts periodic anchors, if there is an interval. */
@@ -124,6 +131,7 @@ export class Anchorer {
     const { seq } = await ledger.append(record)
     this.#anchored = latest.seq
     const upTo = Number(record.size) - 1
+    this.#upTo = upTo
     metrics.anchored(upTo, Math.floor(clock.now() / 1000))
     metrics.made()
     return { seq, checkpoint: latest.seq, upTo, index: proof.index }

@@ -33,6 +33,8 @@ export interface TransparencyOptions {
 export interface Transparency {
   /** `POST /v1/audit/anchors` of the admin API; empty while off. */
   readonly routes: AdminRoutes
+  /** The last record that an anchored checkpoint covers; infinite while off. */
+  anchored(): number
   close(): Promise<void>
 }
 
@@ -43,7 +45,7 @@ export interface Transparency {
 export async function createTransparency(options: TransparencyOptions): Promise<Transparency> {
   const { config, checkpoints, ledgers, dialer, clock, log, metrics } = options
   const { enabled, url, api, intervalSeconds, publicKeyFiles } = config.transparencyLog
-  if (!enabled) return { routes: { mount() {} }, async close() {} }
+  if (!enabled) return { routes: { mount() {} }, anchored: () => Number.POSITIVE_INFINITY, async close() {} }
   const { publicKey, alg } = await checkpoints.signer()
   if (api === 'v2' && detailsOf(publicKey) === null) {
     throw new Error(
@@ -64,7 +66,7 @@ export async function createTransparency(options: TransparencyOptions): Promise<
     metrics: createAnchorMetrics(metrics),
   })
   anchorer.start()
-  return { routes: createAnchorRoutes(anchorer), close: () => anchorer.close() }
+  return { routes: createAnchorRoutes(anchorer), anchored: () => anchorer.upTo, close: () => anchorer.close() }
 }
 
 async function keysIn(files: readonly string[]): Promise<readonly PublicKey[]> {

@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { buildInfo, systemClock, systemIds, TestClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import {
+  ArchivedError,
+  LedgerReader,
+  type LedgerSegment,
+  LedgerSequence,
+  openLedger,
+  receiptBeside,
+  verifyLedger,
+  verifyReceipt,
+  writeLegalHolds,
+} from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
+import { createAudit } from '../evidence/audit/index.ts'
+import { keyFiles } from '../evidence/audit/testing/keys.ts'
+import { createArchive } from '../evidence/audit-sinks/archive/create.ts'
+import { startAuditSinks } from '../evidence/audit-sinks/index.ts'
+import { sinkConfig } from '../evidence/audit-sinks/testing/fixture.ts'
+import { type S3Server, startS3 } from '../evidence/audit-sinks/testing/s3.ts'
+import { startHttpReceiver } from '../evidence/audit-sinks/testing/servers.ts'
+import { createRetention } from '../evidence/retention/index.ts'
+import { createGatewayMetrics } from '../metrics.ts'
+
+const DAY_MS = 86_400_000
+const FAR_FUTURE = Date.UTC(2100, 0, 1)
+const none = () => Number.POSITIVE_INFINITY
+
+interface SetUp {
+  readonly archive: 'delete' | 's3' | 'file'
+  readonly days?: number
+  readonly bytes?: number
+  /** Address of a sink. */
+  readonly sink?: string
+  readonly s3?: S3Server
+  readonly collector?: () => number
+}
+
+/** A ledger of small segments with checkpoints, sinks and retention; its clock is far in the future, so that every file is older than its departure. */
+async function setUp(t: TestContext, { archive, days = 0, bytes = 0, sink, s3, collector = none }: SetUp) {
+  const alive = setInterval(() => {}, 1000)
+  t.after(() => clearInterval(alive))
+  const auditPath = join(tempFolder(), 'ledger', 'audit.jsonl')
+  mkdirSync(join(auditPath, '..'))
+  const key = await keyFiles()
+  const clock = new TestClock(FAR_FUTURE)
+  const secrets = tempFolder()
+  writeFileSync(join(secrets, 'access-key-id'), 'AKIA')
+  writeFileSync(join(secrets, 'secret-access-key'), 'secret')
+  const auditRetention = {
+    ...{ archive, days, bytes, path: join(tempFolder(), 'archive'), url: s3?.url ?? '', region: 'eu-1', caFile: '' },
+    ...{ awsCredentialsDir: secrets, timeoutSeconds: 20, jurisdiction: '' },
+  }
+  const config = {
+    ...{ auditPath, auditCheckpointKey: key.uri, auditCheckpointPQKey: '', auditCheckpointPublicKeyFiles: [] },
+    ...{ auditCheckpointIntervalSeconds: 1_000_000, auditCheckpointEvery: 1_000_000, auditSegmentBytes: 4000 },
+    ...{
+      auditSegmentSeconds: 0,
+      auditVerifyBytesPerSecond: 0,
+      auditSegmentCompression: 'none' as const,
+      auditRetention,
+    },
+    auditSinks: sink === undefined ? [] : [sinkConfig({ name: 'siem', type: 'http', url: sink })],
+  }
+  const metrics = createGatewayMetrics(buildInfo('gateway'), {})
+  const logged: string[] = []
+  const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`)
+  const log = { ...silentLog, info: note, warn: note, error: note, child: () => log }
+  const ids = systemIds(systemClock)
+  const shared = { config, clock, ids, log, metrics, since: null, onRecord() {}, env: {} }
+  const audit = await createAudit(shared)
+  t.after(() => audit.close())
+  const ledger = audit.ledgers.of('')
+  const dialer = createDialer({ log: silentLog })
+  t.after(() => dialer.close())
+  const clouds = { aws: () => assert.fail(), azure: () => assert.fail(), gcp: () => assert.fail() }
+  const sinks = await startAuditSinks({ ...shared, head: () => ledger.head(), dialer, clouds })
+  t.after(() => sinks.close())
+  const start = () => {
+    const retention = createRetention({
+      ...{ ...shared, ...audit.segments, checkpoints: audit.checkpoints, ledger, evidence: async () => [] },
+      received: { sinks: () => sinks.delivered(), collector, anchors: none },
+      archive: createArchive(auditRetention, { dialer, clouds, clock: systemClock }),
+    })
+    t.after(() => retention.close())
+    return retention
+  }
+  const gauge = (name: string) =>
+    Number(new RegExp(`^plat_gateway_audit_${name} (\\S+)$`, 'm').exec(metrics.expose())?.[1])
+  return { auditPath, audit, ledger, clock, config, key, logged, shared, start, gauge }
+}
+
+type Fixture = Awaited<ReturnType<typeof setUp>>
+
+/** Appends records of sessions `s0` to `s<count>`, and returns the segments once there are as many. */
+async function fill({ auditPath, ledger }: Pick<Fixture, 'auditPath' | 'ledger'>, segments: number) {
+  for (let count = 0; filesOf(auditPath).length < segments; count++) {
+    const names = { namespace: 'default', agent: 'assistant', session: `s${count}` }
+    await ledger.append({ kind: 'decision', ...names, reason: 'x'.repeat(300) })
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return await listed(auditPath)
+}
+
+async function listed(auditPath: string) {
+  await using sequence = await LedgerSequence.open(auditPath)
+  return sequence.segments
+}
+
+function filesOf(auditPath: string): string[] {
+  return readdirSync(join(auditPath, '..')).filter((name) => /\.\d{20}\.jsonl$/.test(name))
+}
+
+/** Returns the files of these segments that are still here; others may be sealed meanwhile. */
+function stillHere(auditPath: string, segments: readonly LedgerSegment[]): string[] {
+  const names = new Set(segments.map(({ file }) => file))
+  return filesOf(auditPath).filter((name) => names.has(name))
+}
+
+/** Lets passes run until the state is reached. */
+async function untilPass({ clock }: Fixture, isReached: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  await until(isReached, what, () => clock.advance(60_000))
+}
+
+test('what left is archived and listed; chain, receipts and readers hold; and it is picked up when it is copied back', async (t) => {
+  // Shows D3.audit.auditRetention.archive, D3.audit.auditRetention.days, D3.metric.plat_gateway_audit_segments_left_total,
+  // D3.metric.plat_gateway_audit_segments_here and D3.metric.plat_gateway_audit_oldest_record_seconds.
+  const s3 = await startS3(t, 'secret')
+  const fixture = await setUp(t, { archive: 's3', days: 1, s3 })
+  const { auditPath, audit, clock, key, gauge } = fixture
+  const segments = await fill(fixture, 3)
+  await audit.checkpoints.last(true)
+  const receipt = await receiptBeside(auditPath, 5)
+  const retention = fixture.start()
+  await untilPass(fixture, () => gauge('segments_here') >= 3, 'the first pass')
+  assert.equal(stillHere(auditPath, segments).length, segments.length)
+  await clock.advance(DAY_MS + 3_600_000)
+  await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'all to leave')
+  const left = (await listed(auditPath)).filter((segment) => segment.left !== null)
+  assert.ok(left.length >= 3)
+  for (const { archive, checkpoint, file } of left) {
+    assert.match(archive ?? '', /^http:.*\/bucket\/plat\/[0-9a-f-]{36}\/audit\.jsonl\.\d{20}\.jsonl$/)
+    assert.match(checkpoint ?? '', /"kind":"checkpoint"/)
+    assert.equal(file, null)
+  }
+  assert.ok(gauge('segments_left_total\\{how="archived"\\}') >= left.length)
+  const found = verifyReceipt(receipt, { keys: [key.signer.publicKey], hmacKey: null })
+  assert.ok(typeof found !== 'string' && found.signed === true)
+  await assert.rejects(receiptBeside(auditPath, 5), ArchivedError)
+  const reader = await LedgerReader.open(auditPath, null)
+  const [first] = await reader.next({ upTo: audit.placed().seq, count: 1, bytes: 1 })
+  assert.ok((first?.seq ?? 0) > (segments.at(-1)?.last ?? 0))
+  await reader.close()
+  const verified = await verifyLedger(auditPath, { beside: true })
+  assert.equal(verified.exitCode, 0, verified.message)
+  assert.equal(verified.archived[0]?.first, 0)
+  // Copied back; by the clock of the test any file is older than the departure, and would be removed as a leftover.
+  await retention.close()
+  const [oldest] = left
+  const object = s3.objects.get(new URL(oldest?.archive ?? '').pathname)
+  const restored = `${auditPath}.${'0'.repeat(20)}.jsonl`
+  writeFileSync(restored, object?.subarray(0, 2000) ?? '')
+  await assert.rejects(receiptBeside(auditPath, 5), ArchivedError, 'a copy that is not complete')
+  const other = await setUp(t, { archive: 'delete' })
+  const [foreign] = await fill(other, 1)
+  writeFileSync(restored, readFileSync(join(other.auditPath, '..', foreign?.file ?? '')))
+  await assert.rejects(receiptBeside(auditPath, 5), ArchivedError, 'the segment of another ledger')
+  writeFileSync(restored, object ?? '')
+  assert.deepEqual(
+    await receiptBeside(auditPath, 5).then((one) => typeof one !== 'string' && one.line),
+    typeof receipt !== 'string' && receipt.line,
+  )
+  await audit.segments.list.change((segments) => segments)
+  rmSync(restored)
+  await assert.rejects(receiptBeside(auditPath, 5), ArchivedError, 'removed again')
+})
+
+test('a start goes on after segments left, also without saved state, and sinks that are new begin with what is here', async (t) => {
+  const fixture = await setUp(t, { archive: 'delete', days: 1 })
+  const { auditPath, audit, clock, shared } = fixture
+  const before = await fill(fixture, 3)
+  await audit.checkpoints.last(true)
+  fixture.start()
+  await clock.advance(DAY_MS + 3_600_000)
+  await untilPass(fixture, () => stillHere(auditPath, before).length === 0, 'all to leave')
+  const { ledgerId } = JSON.parse(before[0]?.record ?? '{}').rec
+  await audit.close()
+  const again = await createAudit(shared)
+  await again.ledgers.of('').append({ kind: 'alert' })
+  const checkpoint = await again.checkpoints.last(true)
+  assert.match(String(checkpoint?.rec.note), new RegExp(`plat.dev/ledger/${ledgerId}`))
+  await again.close()
+  const last = (await listed(auditPath)).at(-1)
+  const { place } = { place: JSON.parse(last?.record ?? '{}') }
+  await (await LedgerReader.open(auditPath, { seq: place.seq, hash: place.hash })).close()
+  await assert.rejects(LedgerReader.open(auditPath, { seq: place.seq, hash: '0'.repeat(64) }), /does not hold record/)
+  const { clock: other, ids } = shared
+  await (await openLedger({ path: auditPath, tenant: '', replica: 'r', clock: other, ids })).close()
+})
+
+test('no segment leaves before sinks have it: slow, dead, and dead then back', async (t) => {
+  // Shows D3.audit.auditRetention.covered, D3.audit.auditRetention.bytes and D3.metric.plat_gateway_audit_segments_waiting.
+  const receiver = await startHttpReceiver(t)
+  receiver.answers = () => ({ status: 503 })
+  const fixture = await setUp(t, { archive: 'file', bytes: 1, sink: receiver.url })
+  const { auditPath, audit, clock, gauge, config } = fixture
+  // It covers none of the segments that are sealed later.
+  await audit.checkpoints.last(true)
+  const segments = await fill(fixture, 3)
+  fixture.start()
+  await clock.advance(3_600_000)
+  const waiting = (reason: string) => gauge(`segments_waiting\\{reason="${reason}"\\}`)
+  await untilPass(fixture, () => waiting('checkpoint') >= 3, 'the wait for a checkpoint')
+  await audit.checkpoints.last(true)
+  await untilPass(fixture, () => waiting('sinks') >= 3, 'the wait for the sink')
+  assert.equal(stillHere(auditPath, segments).length, segments.length)
+  // Slow: as far as it got.
+  const upTo = (segments[0]?.last ?? 0) + 2
+  const seen = ({ body }: { readonly body: string }) =>
+    body.match(/"seq":\d+,"v":1\}/g)?.length ?? body.split('\n').length
+  receiver.answers = (posted) => ({ status: seen(posted) > 1 ? 413 : nextSeq(auditPath) > upTo ? 503 : 200 })
+  await untilPass(
+    fixture,
+    () => stillHere(auditPath, segments).length === segments.length - 1,
+    'the first one to leave',
+  )
+  for (let pass = 0; pass < 5; pass++) await clock.advance(60_000)
+  assert.equal(stillHere(auditPath, segments).length, segments.length - 1)
+  receiver.answers = () => ({ status: 200 })
+  await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'the others')
+  const [id = ''] = readdirSync(config.auditRetention.path)
+  assert.equal(readdirSync(join(config.auditRetention.path, id)).length >= segments.length, true)
+})
+
+/** The record that the sink delivers next. */
+function nextSeq(auditPath: string): number {
+  try {
+    return JSON.parse(readFileSync(join(`${auditPath}.sinks`, 'siem.cursor.json'), 'utf8')).seq + 1
+  } catch {
+    return 0
+  }
+}
+
+test('held and damaged segments stay while later ones leave, and unreadable holds keep everything', async (t) => {
+  // Shows D3.metric.plat_gateway_audit_segments_held and D3.metric.plat_gateway_audit_retention_failures_total.
+  const fixture = await setUp(t, { archive: 'delete', days: 1 })
+  const { auditPath, audit, clock, gauge, logged } = fixture
+  const segments = await fill(fixture, 5)
+  await audit.checkpoints.last(true)
+  const [first, second, third] = filesOf(auditPath)
+  const sessionIn = /"session":"(s\d+)"/.exec(readFileSync(join(auditPath, '..', first ?? ''), 'utf8'))?.[1]
+  const hold = (target: Parameters<typeof writeLegalHolds>[1][number]['target']) => ({
+    id: 'h',
+    at: '',
+    by: 'token:admin',
+    reason: '',
+    target,
+  })
+  const holds = [
+    hold({ session: `default/assistant/${sessionIn}` }),
+    hold({ agent: 'default/other' }),
+    hold({ from: segments[1]?.last ?? 0, to: segments[1]?.last ?? 0 }),
+  ]
+  const damaged = join(auditPath, '..', third ?? '')
+  writeFileSync(damaged, readFileSync(damaged, 'utf8').replace('xxx', 'yyy'))
+  writeFileSync(`${auditPath}.legal-holds.json`, '{')
+  await clock.advance(DAY_MS + 3_600_000)
+  fixture.start()
+  await until(() => gauge('retention_failures_total') === 1, 'the failure')
+  assert.match(logged.join('\n'), /cannot leave, will retry.*legal-holds\.json is malformed/)
+  assert.equal(stillHere(auditPath, segments).length, segments.length)
+  await writeLegalHolds(auditPath, holds)
+  await untilPass(fixture, () => stillHere(auditPath, segments).length === 3, 'the others to leave')
+  await untilPass(fixture, () => gauge('segments_held') === 2, 'the count of held ones')
+  assert.deepEqual(stillHere(auditPath, segments), [first, second, third])
+  assert.match(logged.join('\n'), /is damaged and stays: restore it from a copy.*the hash does not match the line/)
+  await writeLegalHolds(auditPath, [])
+  await untilPass(fixture, () => stillHere(auditPath, segments).length === 1, 'released ones to leave')
+  assert.deepEqual(stillHere(auditPath, segments), [third])
+})
+
+test('an archive that fails keeps the segments; a crash before the file was removed is completed', async (t) => {
+  const s3 = await startS3(t, 'secret')
+  s3.behaves = 'corrupt'
+  const fixture = await setUp(t, { archive: 's3', days: 1, s3 })
+  const { auditPath, audit, clock, gauge, logged } = fixture
+  const segments = await fill(fixture, 2)
+  await audit.checkpoints.last(true)
+  await clock.advance(DAY_MS + 3_600_000)
+  const retention = fixture.start()
+  await until(() => gauge('retention_failures_total') > 0, 'the failure')
+  assert.match(logged.join('\n'), /reads back differently/)
+  assert.equal(stillHere(auditPath, segments).length, segments.length)
+  await retention.close()
+  // The list says that it left, and its file is still here.
+  const [oldest = ''] = filesOf(auditPath)
+  const left = new Date(clock.now()).toISOString()
+  await audit.segments.list.change((all) =>
+    all.map((one) => (one.first === 0 ? { ...one, left, archive: 'there' } : one)),
+  )
+  assert.ok(statSync(join(auditPath, '..', oldest)).size > 0)
+  assert.notEqual(await receiptBeside(auditPath, 1), 'no record')
+  fixture.start()
+  await untilPass(fixture, () => !filesOf(auditPath).includes(oldest), 'the file to go')
+  await assert.rejects(receiptBeside(auditPath, 1), /records 0 to \d+ are archived at there/)
+})

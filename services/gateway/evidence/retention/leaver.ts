@@ -1,0 +1,165 @@
+import { stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { rfc3339 } from '@plat/core'
+import {
+  coveredBy,
+  type LedgerSegment,
+  LedgerSequence,
+  leave,
+  readSegmentLine,
+  removeLeftovers,
+  type StoredCheckpoint,
+} from '@plat/ledger'
+import { HeldSegments } from './held.ts'
+import { createRetentionMetrics, type RetentionMetrics } from './metrics.ts'
+import type { RetentionOptions } from './options.ts'
+import { CONSUMERS, type Wait } from './waits.ts'
+
+const DAY_MS = 86_400_000
+/** A younger segment never leaves: saved totals may still refer to its records. */
+const LEAST_AGE_MS = 600_000
+
+/** A segment that is here, and the size of its file. */
+interface Here {
+  readonly segment: LedgerSegment
+  readonly bytes: number
+}
+
+/**
+ * Lets sealed segments leave, the oldest first. One leaves only when a signed checkpoint covers it, every consumer has its records, no call of it is
+ * open, nothing holds it, and its copy was read back. The first one that waits ends the pass; held and damaged ones are passed over.
+ */
+export class Leaver {
+  readonly #options: RetentionOptions
+  readonly #held: HeldSegments
+  readonly #metrics: RetentionMetrics
+  readonly #damaged = new Set<number>()
+
+  constructor(options: RetentionOptions) {
+    this.#options = options
+    this.#held = new HeldSegments(options.config.auditPath, options.evidence)
+    this.#metrics = createRetentionMetrics(options.metrics)
+  }
+
+  /** Lets all segments leave that may. Rejects with the first failure. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { auditPath, auditRetention } = this.#options.config
+    const state = { held: 0, waiting: new Map<Wait, number>() }
+    let here: readonly Here[] = []
+    try {
+      const listed = await segmentsOf(auditPath)
+      await removeLeftovers({ ...this.#options, ledgerPath: auditPath, files: null }, listed)
+      here = await sizesOf(auditPath, listed)
+      if (auditRetention.archive !== 'none') here = await this.#pass(here, state, signal)
+    } catch (error) {
+      if (!signal.aborted) this.#metrics.failed()
+      throw error
+    } finally {
+      this.#metrics.here({ ...state, ...this.#sumsOf(here) })
+    }
+  }
+
+  /** Returns the segments that stay. */
+  async #pass(
+    here: readonly Here[],
+    state: { held: number; readonly waiting: Map<Wait, number> },
+    signal: AbortSignal,
+  ): Promise<readonly Here[]> {
+    await this.#held.load()
+    const checkpoint = await this.#options.checkpoints.last(false)
+    const open = openCalls(here)
+    let stay = here
+    for (const [index, one] of here.entries()) {
+      if (signal.aborted || !this.#isDue(one, stay)) break
+      const wait = this.#waitOf(one, checkpoint, open)
+      if (wait !== null) {
+        state.waiting.set(wait, here.slice(index).filter((later) => this.#isDue(later, stay)).length)
+        break
+      }
+      const reason = await this.#held.reasonToStay(one.segment, signal)
+      if (signal.aborted) break
+      if (reason === 'held') state.held++
+      else if (reason !== null) {
+        state.waiting.set('repair', (state.waiting.get('repair') ?? 0) + 1)
+        this.#noteDamage(one.segment, reason.problem)
+      } else if (checkpoint !== null) {
+        await this.#leave(one.segment, checkpoint)
+        stay = stay.filter((other) => other !== one)
+      }
+    }
+    return stay
+  }
+
+  #isDue({ segment }: Here, stay: readonly Here[]): boolean {
+    const { days, bytes } = this.#options.config.auditRetention
+    const age = this.#options.clock.now() - Date.parse(segment.to)
+    if (age < LEAST_AGE_MS) return false
+    return (days > 0 && age > days * DAY_MS) || (bytes > 0 && sum(stay) > bytes)
+  }
+
+  #waitOf({ segment }: Here, checkpoint: StoredCheckpoint | null, open: readonly number[]): Wait | null {
+    const { received, checkpoints } = this.#options
+    if (checkpoint === null || coveredBy(checkpoint, checkpoints.keys()) < segment.last) return 'checkpoint'
+    const consumer = CONSUMERS.find((name) => received[name]() < segment.last)
+    if (consumer !== undefined) return consumer
+    return open.some((seq) => seq >= segment.first && seq <= segment.last) ? 'open calls' : null
+  }
+
+  async #leave(segment: LedgerSegment, checkpoint: StoredCheckpoint): Promise<void> {
+    const { config, archive, ledger, list, clock, log } = this.#options
+    const path = config.auditPath
+    const { first, last, file, record } = segment
+    const sealed = readSegmentLine(Buffer.from(record))
+    const name = `${sealed?.ledgerId}/${file ?? ''}`
+    const where = archive === null ? null : await archive.put(join(dirname(path), file ?? ''), name)
+    const what = { first, last, head: sealed?.place.hash, ...(where !== null && { archive: where }) }
+    await ledger.append({ kind: 'admin', action: 'segment.left', by: 'gateway', ...what })
+    const departure = { archive: where, checkpoint: checkpoint.text, left: rfc3339(clock.now()) }
+    await leave({ ledgerPath: path, list, files: null }, segment, departure)
+    this.#held.forget(segment)
+    this.#metrics.left(where === null ? 'deleted' : 'archived')
+    log.info({ path, ...what }, 'a sealed segment of the audit ledger left')
+  }
+
+  #noteDamage({ first, last }: LedgerSegment, problem: string): void {
+    if (this.#damaged.has(first)) return
+    this.#damaged.add(first)
+    this.#metrics.failed()
+    const { log, config } = this.#options
+    log.error(
+      { path: config.auditPath, first, last, problem },
+      'a sealed segment of the audit ledger is damaged and stays: restore it from a copy',
+    )
+  }
+
+  #sumsOf(here: readonly Here[]) {
+    const [oldest] = here
+    const age = oldest === undefined ? 0 : this.#options.clock.now() - Date.parse(oldest.segment.from)
+    return { segments: here.length, bytes: sum(here), oldestSeconds: Math.max(0, Math.round(age / 1000)) }
+  }
+}
+
+async function segmentsOf(path: string): Promise<readonly LedgerSegment[]> {
+  await using sequence = await LedgerSequence.open(path)
+  return sequence.segments
+}
+
+/** Returns the segments that are here, except those that were copied back. */
+async function sizesOf(path: string, segments: readonly LedgerSegment[]): Promise<readonly Here[]> {
+  const here: Here[] = []
+  for (const segment of segments) {
+    if (segment.file === null || segment.left !== null) continue
+    here.push({ segment, bytes: (await stat(join(dirname(path), segment.file))).size })
+  }
+  return here
+}
+
+function sum(here: readonly Here[]): number {
+  return here.reduce((total, { bytes }) => total + bytes, 0)
+}
+
+/** Returns the intents that had no outcome when the last segment was sealed. */
+function openCalls(here: readonly Here[]): readonly number[] {
+  const last = here.at(-1)
+  return last === undefined ? [] : (readSegmentLine(Buffer.from(last.segment.record))?.open ?? [])
+}
