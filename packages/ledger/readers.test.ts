@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, beforeEach, test } from 'node:test'
@@ -158,6 +158,18 @@ test('compressed segments are read by all readers, and verify', async () => {
   for (const threads of [0, 2]) {
     const found = await verifyLedger(small.path, { strict: true, threads })
     assert.deepEqual([found.verdict, found.records], ['valid', all], found.message)
+  }
+  // One byte of a frame, then one of the table at the end.
+  for (const back of [200, 3]) {
+    const compressed = `${segmentPath(small.path, 0)}.zst`
+    const bytes = readFileSync(compressed)
+    writeFileSync(compressed, bytes.with(-back, (bytes.at(-back) ?? 0) ^ 1))
+    for (const threads of [0, 2]) {
+      const found = await verifyLedger(small.path, { threads })
+      assert.deepEqual([found.verdict, found.exitCode], ['broken', 3], found.message)
+      assert.ok(found.message.includes(compressed), found.message)
+    }
+    writeFileSync(compressed, bytes)
   }
 })
 

@@ -7,6 +7,7 @@ import { scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 import { SegmentListError } from './sequence/segment-list.ts'
+import { SegmentDamagedError } from './sequence/segment-list-error.ts'
 import { ArchivedError } from './sequence/sequence.ts'
 import type { Claim } from './verify/claim-table.ts'
 import { type Finding, VerifyUsageError } from './verify/finding.ts'
@@ -22,6 +23,7 @@ import {
   type Judging,
   noTotals,
   tornFinding,
+  unreadableFinding,
   wholeFinding,
 } from './verify/report.ts'
 import { type KeyText, keysOf } from './verify/runner.ts'
@@ -78,6 +80,7 @@ export async function verifyLedger(path: string, options: VerifyOptions = {}): P
     const judging = { totals: noTotals(), hasKey: trust !== null, mayGrow: beside.key !== null, largest }
     return judge(await verifier.run(), judging)
   } catch (error) {
+    if (error instanceof SegmentDamagedError) return unreadableFinding(error.message)
     throw USAGE_ERRORS.some((type) => error instanceof type) ? new VerifyUsageError(reasonOf(error)) : error
   }
 }

@@ -2,7 +2,7 @@ import { constants, zstdDecompress } from 'node:zlib'
 import { reasonOf } from '@plat/core'
 import type { SourceFile, SourceFiles } from './files.ts'
 import { type FrameTable, readFrameTable, TABLE_END_BYTES, tableBytesOf, WINDOW_LOG } from './frame-table.ts'
-import { SegmentListError } from './segment-list-error.ts'
+import { SegmentDamagedError } from './segment-list-error.ts'
 
 /** Ending of a compressed segment. */
 export const COMPRESSED = '.zst'
@@ -10,7 +10,7 @@ export const COMPRESSED = '.zst'
 /** Decompressed frames kept: a line may lie in two of them. */
 const FRAMES_KEPT = 2
 
-/** Opens a file of a ledger for reading, decompressed if its name says so. Returns null when it does not exist. Throws SegmentListError. */
+/** Opens a file of a ledger for reading, decompressed if its name says so. Returns null when it does not exist. Throws SegmentDamagedError. */
 export async function openSource(path: string, files: SourceFiles): Promise<SourceFile | null> {
   const file = await files.open(path)
   if (file === null || !path.endsWith(COMPRESSED)) return file
@@ -39,14 +39,14 @@ export class CompressedFile implements SourceFile {
     this.#table = table
   }
 
-  /** `file` is closed with the returned one. Throws SegmentListError when it has no valid table. */
+  /** `file` is closed with the returned one. Throws SegmentDamagedError when it has no valid table. */
   static async open(path: string, file: SourceFile): Promise<CompressedFile> {
     const size = await file.size()
     const end = await bytesAt(file, Math.max(0, size - TABLE_END_BYTES), Math.min(size, TABLE_END_BYTES))
     const length = tableBytesOf(end, size)
     const table = length === null ? null : readFrameTable(await bytesAt(file, size - length, length), size)
     if (table === null) {
-      throw new SegmentListError(
+      throw new SegmentDamagedError(
         `${path} does not end with a valid table of its frames: restore it from a copy, or decompress it (zstd -d) and remove it`,
       )
     }
@@ -92,7 +92,7 @@ export class CompressedFile implements SourceFile {
     const plain = await decompressed(compressed, plainBytes)
     if (typeof plain !== 'string' && plain.length === plainBytes) return plain
     const what = typeof plain === 'string' ? plain : `it has ${plain.length} bytes instead of ${plainBytes}`
-    throw new SegmentListError(
+    throw new SegmentDamagedError(
       `${this.#path} is damaged at bytes ${start} to ${start + bytes}: a frame cannot be decompressed (${what}); restore this segment from a copy`,
     )
   }
@@ -117,7 +117,7 @@ async function bytesAt(file: SourceFile, position: number, length: number): Prom
   const bytes = Buffer.allocUnsafe(length)
   for (let got = 0; got < length; ) {
     const count = await file.read(bytes.subarray(got), position + got)
-    if (count === 0) throw new SegmentListError(`a compressed segment became shorter while it was read`)
+    if (count === 0) throw new SegmentDamagedError(`a compressed segment became shorter while it was read`)
     got += count
   }
   return bytes

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
 import { SegmentListError } from '../sequence/segment-list.ts'
+import { SegmentDamagedError } from '../sequence/segment-list-error.ts'
 import { ArchivedError } from '../sequence/sequence.ts'
 import { TooManyClaimsError } from './part.ts'
 import { LocalRunner } from './runner.ts'
@@ -23,6 +24,7 @@ parentPort?.on('message', async (message: ToThread) => {
   post(
     await replyTo(message).catch((error: unknown) => ({
       fault: reasonOf(error),
+      isDamage: error instanceof SegmentDamagedError,
       isUsage: USAGE.some((type) => error instanceof type),
     })),
   )

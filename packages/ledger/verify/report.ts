@@ -66,6 +66,12 @@ export function brokenFinding(judging: Judging, path: string, { problem }: PartR
   return findingOf(kind, message, judging, { path, line, seq, offset, what })
 }
 
+/** Finding about a file whose lines cannot be read: it states nothing about the other files. */
+export function unreadableFinding(message: string): Finding {
+  const largest = { size: 0, source: '' }
+  return findingOf('broken', `broken: ${message}`, { totals: noTotals(), hasKey: false, mayGrow: false, largest })
+}
+
 /** A last line without LF that does not verify. In a sealed file it is damage. */
 export function tornFinding(judging: Judging, path: string, { torn }: PartResult, isLast: boolean): Finding | null {
   if (torn === null) return null

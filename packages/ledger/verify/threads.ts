@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
 import { messageOf, stateOf, type TreeMessage } from '../sequence/grow.ts'
 import { SegmentListError } from '../sequence/segment-list.ts'
+import { SegmentDamagedError } from '../sequence/segment-list-error.ts'
 import type { Claim } from './claim-table.ts'
 import type { PartClaims, PartResult, PartStart } from './part.ts'
 import type { PartRunner, VerifyJob } from './runner.ts'
@@ -19,7 +20,7 @@ export type FromThread =
   | { readonly progress: number }
   | { readonly claims: PartClaims | null }
   | { readonly result: (Omit<PartResult, 'end'> & { readonly end: StartMessage }) | null }
-  | { readonly fault: string; readonly isUsage: boolean }
+  | { readonly fault: string; readonly isUsage: boolean; readonly isDamage: boolean }
 
 /** Heap of a thread in MiB: it holds a chunk of one file and its claims, both outside of the heap. */
 const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 }
@@ -68,6 +69,7 @@ export class ThreadRunner implements PartRunner {
     this.#worker.postMessage(message)
     const reply = await this.#waiting.promise
     if (!('fault' in reply)) return reply
+    if (reply.isDamage) throw new SegmentDamagedError(reply.fault)
     throw reply.isUsage ? new SegmentListError(reply.fault) : new Error(reply.fault)
   }
 
