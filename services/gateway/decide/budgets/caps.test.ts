@@ -365,6 +365,13 @@ test('a refused call leaves no counter of a template behind, and one that is spe
   assert.equal(pool.used, 1)
 })
 
+test('a call that has no room for one of its counters leaves none of the others behind', () => {
+  const pool = new SharedPool({ name: 'template_counters', total: 1, shares: [1, 1] })
+  const it = setUp({ budgets: [each('user', 9_000), each('session', 9_000)], pool })
+  assert.equal(no(it.admit()).code, 'backlog_full')
+  assert.equal(pool.used, 0)
+})
+
 test('a caller with more groups than a call may count is refused with the remedy', () => {
   const groups = Array.from({ length: 65 }, (_, at) => `g${at}`)
   const denial = no(setUp({ budgets: [each('group', 9_000)] }).admit({ groups }))

@@ -196,17 +196,20 @@ class Reserve {
     const { identity } = call.facts
     if (items.length > MAX_COUNTERS) return tooManySubjects()
     const noRoom = templates.admit(items, callingAgentOf(identity))
-    if (noRoom !== null) return tooManyCounters(noRoom.item, calendar.zone, clock.now())
+    if (noRoom !== null) {
+      this.#settleTemplates(call, items, () => 0)
+      return tooManyCounters(noRoom.item, calendar.zone, clock.now())
+    }
     let answer: ReturnType<Limits['take']>
     try {
       answer = limits.take(call.id, items, clock.now() + HOLD_LIFE_MS, [callingAgentOf(identity), callerOf(identity)])
     } catch (error) {
-      return this.#uncounted(error)
+      return this.#uncounted(call, items, error)
     }
     if (answer instanceof Promise) {
       return answer.then(
         (late) => this.#onHeld(call, late, { items, budgeted, body }),
-        (error: unknown) => this.#uncounted(error),
+        (error: unknown) => this.#uncounted(call, items, error),
       )
     }
     return this.#onHeld(call, answer, { items, budgeted, body })
@@ -250,7 +253,8 @@ class Reserve {
     return budgetUsedUp(item, short, { currency, now: this.#options.clock.now() })
   }
 
-  #uncounted(error: unknown): Denial {
+  #uncounted(call: DecidedCall, items: readonly HoldItem[], error: unknown): Denial {
+    this.#settleTemplates(call, items, () => 0)
     if (error instanceof PoolFullError) return tooManyHolds()
     this.#options.onFault?.(error)
     return uncounted()
