@@ -28,7 +28,7 @@ export async function auditGrep(
   const { since, until, newest = false, limit } = options
   const now = clock.now()
   const [from, to, filter] = [momentOf(since, 'since', now), momentOf(until, 'until', now), filterOf(options)]
-  const print = recordPrinter(options.output, screen)
+  const print = await recordPrinter(options.output, screen)
   const query = {
     ...(filter && { filter }),
     ...(from !== undefined && { from }),

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util'
-import { stringify } from 'yaml'
 import type { SourceRecord } from '../shared/ledger-source.ts'
 import type { Format } from '../shared/output.ts'
 import { eventOf, groundsOf, targetOf, textOf } from '../shared/record.ts'
@@ -26,9 +25,16 @@ export function stdoutTerminal({ stdout, env } = process): Terminal {
 }
 
 /** Returns what prints a record as one line, or as a document of YAML. */
-export function recordPrinter(format: RecordFormat, terminal: Terminal): (record: SourceRecord) => string {
+export async function recordPrinter(
+  format: RecordFormat,
+  terminal: Terminal,
+): Promise<(record: SourceRecord) => string> {
   if (format === 'json') return ({ text }) => text
-  if (format === 'yaml') return ({ seq, rec }) => `---\n${stringify({ seq, ...rec }).trimEnd()}`
+  if (format === 'yaml') {
+    // Loaded here: `plat help` loads this module for the formats.
+    const { stringify } = await import('yaml')
+    return ({ seq, rec }) => `---\n${stringify({ seq, ...rec }).trimEnd()}`
+  }
   return format === 'wide' ? wide : (record) => short(record, terminal)
 }
 

@@ -26,7 +26,7 @@ export async function auditTail(
   const { lines = '20', follow = false } = options
   const last = countOf(lines, 'lines')
   const filter = filterOf(options)
-  const print = recordPrinter(options.output, screen)
+  const print = await recordPrinter(options.output, screen)
   const wanted = { last, ...(filter && { filter }), ...(follow && { follow: stop ?? interrupted() }) }
   for await (const record of readRecords(options, wanted)) output.out(print(record))
   return 0
