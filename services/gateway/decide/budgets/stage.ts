@@ -42,6 +42,7 @@ import {
   unpriced,
   unreadBudgets,
 } from './refusals.ts'
+import { isKnown, isRefused } from './usage.ts'
 
 /** Output tokens held for a model call if neither caller nor route sets a limit. */
 const DEFAULT_MAX_TOKENS = 4096
@@ -344,16 +345,6 @@ const NOTHING_HELD = { hold: null } as const
 
 function isMoney({ budget }: Applied): boolean {
   return budget.unit === 'micros'
-}
-
-/** Whether the usage of a call needs no estimate: the provider reported it, or it used nothing. */
-function isKnown({ usageSource }: Outcome): boolean {
-  return usageSource === 'reported' || usageSource === 'cached'
-}
-
-/** Whether a call used nothing beyond what is known: the plane refused it, or the upstream rejected the gateway's key. */
-function isRefused({ result, code }: Outcome): boolean {
-  return result === 'denied' || code === 'upstream_credential'
 }
 
 /** Drops the most expensive endpoint: another one may fit the remaining budget. Returns null if there is no other. */
