@@ -46,11 +46,16 @@ const OTHER: ReadonlySet<string> = new Set([
   'input-required-result-capability-check',
 ])
 
+/** Scenarios of tasks: the fixture has them over HTTP alone. */
+const TASKS = /^tasks-/
+
 for (const revision of ['2025-11-25', '2026-07-28']) {
   test(`conformance ${revision}: verdicts on stdin and stdout through the gateway are those over HTTP alone`, async () => {
     const [alone, governed] = await Promise.all([verdicts(revision, direct), verdicts(revision, through)])
     assert.ok(alone.size > 30)
-    const other = [...alone].filter(([name, verdict]) => !OTHER.has(name) && governed.get(name) !== verdict)
+    const other = [...alone].filter(
+      ([name, verdict]) => !OTHER.has(name) && !TASKS.test(name) && governed.get(name) !== verdict,
+    )
     assert.deepEqual(
       other.map(([name, verdict]) => `${name}: alone ${verdict}; through ${governed.get(name)}`),
       [],

@@ -191,7 +191,10 @@ export class SimulatedKernel implements SystemCalls {
   #made(path: string, flags: string | number): Inode {
     const inode = this.#names.get(path) ?? { cache: Buffer.alloc(0), durable: Buffer.alloc(0), dead: [] }
     this.#names.set(path, inode)
-    if (typeof flags === 'number' && (flags & O_TRUNC) !== 0) inode.cache = Buffer.alloc(0)
+    if (typeof flags === 'number' && (flags & O_TRUNC) !== 0) {
+      inode.cache = Buffer.alloc(0)
+      inode.dead = []
+    }
     return inode
   }
 
