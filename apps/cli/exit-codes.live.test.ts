@@ -88,7 +88,12 @@ test('a gateway that does not respond is 1 for every command that needs one', as
     const required = command.registeredArguments.filter((one) => one.required)
     const needed = command.options.filter(({ mandatory }) => mandatory)
     const flags = needed.flatMap(({ long }) => [`${long}`, at('policies.json')])
-    return [...words, ...required.map((one) => ARGUMENTS[one.name()] ?? 'x'), ...flags, ...to]
+    return [
+      ...words,
+      ...required.map((one) => ARGUMENTS[`${words.join(' ')} ${one.name()}`] ?? ARGUMENTS[one.name()] ?? 'x'),
+      ...flags,
+      ...to,
+    ]
   })
   const codes = await Promise.all(lines.map((line) => main(line)))
   for (const [index, code] of codes.entries()) assert.equal(code, EXIT.failed, String(lines[index]))
@@ -99,8 +104,13 @@ function isRemote({ options }: Command): boolean {
   return ['--dir', '--token-file', '--admin-url'].every((flag) => options.some(({ long }) => long === flag))
 }
 
-/** Arguments that a command reads before it talks to the gateway, by name. */
-const ARGUMENTS: Readonly<Record<string, string>> = { seq: '1', target: 'agent:default/a', server: 'default/a' }
+/** Arguments that a command reads before it talks to the gateway, by name, or by command and name. */
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  seq: '1',
+  target: 'agent:default/a',
+  'audit hold target': 'default/a',
+  server: 'default/a',
+}
 
 test('what a check finds is 3, and an unreadable file to verify is 2', async () => {
   const found: readonly (readonly string[])[] = [
