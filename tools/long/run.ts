@@ -46,6 +46,12 @@ const STEPS: readonly Step[] = [
     args: () => ['examples/features/agents/agents.system.test.ts'],
     env: { PLAT_TEST_ALL_AGENTS: '1', PLAT_TEST_FILE_SECONDS: '2400' },
   },
+  {
+    name: 'conformance',
+    runner: 'tools/test/system.ts',
+    args: () => ['test/conformance/mcp-conformance-rust.system.test.ts'],
+    env: { PLAT_TEST_RUST_SERVER: '1', PLAT_TEST_FILE_SECONDS: '1800' },
+  },
   { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },
