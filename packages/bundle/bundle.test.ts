@@ -43,7 +43,7 @@ function archive(entries: readonly Entry[], signed: readonly Entry[] = entries):
   return writeTar([{ name: 'bundle.jws', bytes: Buffer.from(jws) }, ...entries])
 }
 
-test('what was written is read', async () => {
+test('a bundle that was written can be read', async () => {
   const times = { notBefore: 900, expiresAt: 2000 }
   const bundle = await read(writeBundle({ statement: { ...statement, ...times }, files }, [signer]))
   const { digest, ...stated } = bundle.statement

@@ -14,11 +14,9 @@ export { base32, type Ids, systemIds } from './ids.ts'
 export { canonicalJson } from './json/canonical.ts'
 export {
   checkJson,
-  endOfNumber,
   JsonError,
   type JsonOptions,
   MAX_JSON_DEPTH,
-  MAX_NUMBER_BYTES,
   MESSAGE_LIMITS,
   parseStrict,
   readStrict,
@@ -29,6 +27,8 @@ export {
 export { countValues } from './json/count.ts'
 export { isObject, type JsonObject, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, losslessSteps, parseLossless, parseStrictLossless } from './json/lossless.ts'
+export { endOfNumber, MAX_NUMBER_BYTES } from './json/numbers.ts'
+export { parseChecked } from './json/parse.ts'
 export type { RawJson } from './json/raw.ts'
 export { elementSpans, findSpan, type Span, withoutElements, withoutMembers } from './json/spans.ts'
 export { PeriodicTask } from './periodic-task.ts'
@@ -50,4 +50,4 @@ export { closest } from './text/closest.ts'
 export { glob } from './text/glob.ts'
 export { GlobTable } from './text/glob-table.ts'
 export { pathOfTarget, withoutTrailing, withoutTrailingSlash } from './text/trim.ts'
-export { whenAllReady, whenReady } from './when-ready.ts'
+export { isPromise, whenAllReady, whenReady } from './when-ready.ts'

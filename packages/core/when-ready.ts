@@ -1,4 +1,12 @@
 /**
+ * Returns whether a value that may come at once has to be awaited. An `await` of a plain value costs a turn of the queue of microtasks, which hot
+ * paths save: `isPromise(value) ? await value : value`.
+ */
+export function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
+  return value instanceof Promise
+}
+
+/**
  * Calls `next` with a value: at once when it is a plain one, which allocates nothing, otherwise when the promise resolves. `a` and `b` are passed
  * on, so that `next` need not be a closure.
  */
@@ -16,7 +24,7 @@ export function whenReady<T>(
   a?: unknown,
   b?: unknown,
 ): unknown {
-  return value instanceof Promise ? later(value, next, a, b) : next(value, a, b)
+  return isPromise(value) ? later(value, next, a, b) : next(value, a, b)
 }
 
 /** Apart, because V8 allocates the variables of a closure when the function that contains it is called. */
@@ -38,5 +46,5 @@ export function whenAllReady<T, R>(
 }
 
 function isPlain<T>(value: T | Promise<T>): value is T {
-  return !(value instanceof Promise)
+  return !isPromise(value)
 }

@@ -1,6 +1,6 @@
 export type { HttpClient } from './client/client.ts'
 export { MalformedResponseError } from './client/head.ts'
-export type { ClientRequest, RequestHeaders } from './client/request.ts'
+export type { ClientRequest, RequestHeaders, StreamedBody } from './client/request.ts'
 export type { Receiver, Sending } from './client/transfer.ts'
 export { type AddressCheck, createAddressCheck, createRangeCheck, isAddressRange } from './dial/addresses.ts'
 export { createDialer, type Dialer, type DialerOptions, type DialOptions } from './dial/dialer.ts'
@@ -30,7 +30,7 @@ export { peerFlags, peerProblems } from './serve/connections/flags.ts'
 export type { PeerOptions } from './serve/connections/limit.ts'
 export { peerOf } from './serve/connections/peers.ts'
 export { faults, type HttpFault, type RenderFault, renderFault } from './serve/errors.ts'
-export { isLoopbackAddress } from './serve/head.ts'
+export { isLoopbackAddress, isLoopbackHost } from './serve/head.ts'
 export { defaultLimits, type ListenLimits } from './serve/limits.ts'
 export {
   type Exchange,

@@ -109,18 +109,9 @@ export async function generateKeyFiles(dir: string): Promise<KeyFiles> {
   return { keyPath, pubPath: await writePublicHalf(dir, privateKey) }
 }
 
-/** Returns the pair of `dir`: created if missing, with `pub.pem` rewritten when it is missing or of another key. */
-export async function ensureKeyFiles(dir: string): Promise<KeyFiles> {
-  const keyPath = path.join(dir, 'key.pem')
-  const text = await readOrNull(keyPath)
-  if (text === null) return generateKeyFiles(dir)
-  return { keyPath, pubPath: await writePublicHalf(dir, readPrivateKey(text, keyPath)) }
-}
-
 async function writePublicHalf(dir: string, key: KeyObject): Promise<string> {
   const pubPath = path.join(dir, 'pub.pem')
   const pem = createPublicKey(key).export({ format: 'pem', type: 'spki' })
-  if ((await readOrNull(pubPath)) === pem) return pubPath
   const draft = `${pubPath}.${process.pid}.tmp`
   await writeDurably(draft, pem, 0o644)
   await rename(draft, pubPath)
@@ -135,14 +126,5 @@ async function writeDurably(file: string, text: string | Buffer, mode: number): 
     await handle.sync()
   } finally {
     await handle.close()
-  }
-}
-
-async function readOrNull(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
-    throw error
   }
 }

@@ -3,7 +3,6 @@ export { CIPHER_KEY_BYTES, type Cipher, openCipher } from './cipher.ts'
 export { der, derOid } from './der.ts'
 export { openBytes, type SealedBytes, sealBytes } from './envelope.ts'
 export {
-  ensureKeyFiles,
   generateKeyFiles,
   type KeyFiles,
   keyFilePath,

@@ -4,7 +4,6 @@ export {
   createRegistry,
   type Gauge,
   type Labels,
-  METRICS_CONTENT_TYPE,
   type Observed,
   type Registry,
   type RegistryOptions,

@@ -57,9 +57,6 @@ export interface RegistryOptions {
   features?: ReadonlySet<string>
 }
 
-/** Content type of `expose`. */
-export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-
 const NAME = /^[a-z][a-z0-9_]*$/
 
 /**

@@ -9,7 +9,6 @@ export {
 } from './file/files.ts'
 export { OwnedFile, type SystemCalls } from './file/owned-file.ts'
 export { type FileJournalOptions, JournalError, openFileJournal } from './file-journal.ts'
-export { followJournal } from './follow-journal.ts'
 export {
   type AppendTarget,
   type Committed,
@@ -19,7 +18,8 @@ export {
   LONGEST_RECOVERY_MS,
   type Waiter,
 } from './group-commit.ts'
-export type { Journal, JournalEntry, OpenJournal } from './journal.ts'
+export { type Journal, type JournalEntry, type OpenJournal, unknownEvent } from './journal.ts'
+export { JournalFollower, type JournalSnapshot } from './journal-follower.ts'
 export { readJournalLine, writeJournalLine } from './journal-line.ts'
 export { fileJournals, type JournalSpec, type Journals } from './journals.ts'
 export { type Leadership, soleLeadership } from './leadership.ts'

@@ -1,3 +1,11 @@
+import { isObject } from '@plat/core'
+
+/** Returns the error of a decoder for an event that this version does not know. `what` begins the message: `a taint event`. */
+export function unknownEvent(what: string, event: unknown): Error {
+  const kind = isObject(event) && 't' in event ? String(event.t) : 'none'
+  return new Error(`${what} of kind ${JSON.stringify(kind)} is not known to this version`)
+}
+
 /** An append-only list of events per key: the one form of durable state of features. */
 export interface Journal<E> {
   /**

@@ -45,4 +45,4 @@ export const MAY_BUILD_REGEXES: ReadonlyMap<string, string> = new Map([
 
 /** Files that may use system time and randomness: the clock itself, and code outside of the product. */
 export const OWN_TIME =
-  /^(?:packages\/core\/(?:clock|ids)\.ts|sdk\/typescript\/clock\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/
+  /^(?:packages\/core\/(?:clock|ids)\.ts|sdk\/typescript\/clock\.ts|apps\/console\/app\/clock\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/

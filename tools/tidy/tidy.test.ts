@@ -247,6 +247,37 @@ test('an expression that is slower than linear is found, wherever it is written'
   assert.deepEqual(broken('packages/config/check.ts', 'new RegExp(pattern)'), [])
 })
 
+test('a check for a promise is found outside of its helper, tests excepted', () => {
+  const check = 'const a = b instanceof Promise ? await b : b'
+  assert.deepEqual(broken(FILE, check), ['promise-check:1'])
+  for (const file of ['packages/core/when-ready.ts', 'packages/core/x.test.ts', 'test/fuzz/x.ts'])
+    assert.deepEqual(broken(file, check), [], file)
+})
+
+test('a generator that is called but never run is found', () => {
+  const steps = 'function* steps() {}\n'
+  const lost = [
+    `${steps}function* all() { steps() }`,
+    `${steps}async function all() { await steps() }`,
+    `${steps}function* all() { yield steps() }`,
+    'class C { *#steps() {}\n *all() { this.#steps() } }',
+    'class C { steps(): Steps<null> { return run() }\n all() { void this.steps() } }',
+  ]
+  for (const text of lost) assert.deepEqual(brokenTogether({ [FILE]: text }), [`lost-generator ${FILE}`], text)
+  assert.deepEqual(brokenTogether({ 'a/x.ts': `export ${steps}`, 'a/y.ts': 'steps()' }), ['lost-generator a/y.ts'])
+  const run = [
+    `${steps}function* all() { yield* steps() }`,
+    `${steps}for (const one of steps()) a(one)`,
+    `${steps}const a = steps()`,
+    'class C { *#steps() {} }\nclass D { #steps() {}\n all() { this.#steps() } }',
+  ]
+  for (const text of run) assert.deepEqual(brokenTogether({ [FILE]: text }), [], text)
+  const list = 'class C { *push() {} }\n[].push(1)'
+  assert.deepEqual(brokenTogether({ [FILE]: list }), [])
+  const own = 'function steps() {}\nsteps()'
+  assert.deepEqual(brokenTogether({ 'a/x.ts': `export ${steps}`, 'a/y.ts': own }), [])
+})
+
 test('a path of six folders is found', () => {
   assert.deepEqual(brokenTogether({ 'a/b/c/d/e/x.ts': '' }), [])
   assert.deepEqual(brokenTogether({ 'a/b/c/d/e/f/x.ts': '' }), ['depth a/b/c/d/e/f/x.ts'])
@@ -296,6 +327,12 @@ test('words that readers have to translate are found in comments, messages and n
     tidyPage('docs/a.md', `# A\n\nIt is ${notified}.\n\`\`\`\n${notified}\n\`\`\`\n`).map(({ line }) => line),
     [3],
   )
+  const python = `def test_the_gateway_is_${['to', 'ld'].join('')}() -> None: ...\n# ${notified}\nstood_for = 1\n`
+  assert.deepEqual(
+    tidyPage('sdk/python/a.py', python).map(({ line }) => line),
+    [1, 2],
+  )
+  assert.deepEqual(tidyPage('examples/a.py', python), [])
   assert.deepEqual(tidyPage('docs/reference/a.md', `It is ${notified}.`), [])
 })
 

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { LIMITS } from './limits.ts'
 import { firstOfMap, linearRegexes } from './rules/cost.ts'
 import { importCycles } from './rules/cycles.ts'
-import { dialect, dialectInPage, plainNames } from './rules/dialect.ts'
+import { dialect, dialectInPage, dialectInPython, plainNames } from './rules/dialect.ts'
 import { direction, faces, importCount, packageCircles } from './rules/imports.ts'
 import {
   assertionShare,
@@ -16,6 +16,7 @@ import {
   parameters,
   usualLength,
 } from './rules/shape.ts'
+import { lostGenerators, promiseChecks } from './rules/waiting.ts'
 import { waysOut } from './rules/ways-out.ts'
 import { machineWords, metricNames, rawTime, undone } from './rules/words.ts'
 import { type Finding, type Rule, readSource, type Source } from './source.ts'
@@ -24,18 +25,23 @@ import { type Finding, type Rule, readSource, type Source } from './source.ts'
 const RULES: readonly Rule[] = [
   ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports, errorNames],
   ...[direction, faces, importCount, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes, plainNames],
+  promiseChecks,
 ]
 
 /** Installed and generated folders. */
 const NOT_OURS = new Set(['node_modules', '.git', '.cache', '.plat', 'dist', 'raw'])
-const TEXT = /\.(?:ts|tsx|mts|mjs|js|json|jsonc|md|yaml|yml|html|css|sh|txt)$/
+const TEXT = /\.(?:ts|tsx|mts|mjs|js|json|jsonc|py|md|yaml|yml|html|css|sh|txt)$/
 const CODE = /(?<!\.d)\.(?:ts|tsx|mts)$/
 /** Pages that a program writes. */
 const GENERATED = /^docs\/reference\//
 const DATA = /(?:^|\/)(?:fixtures|golden)\//
 
+/** The SDK for Python: every line of it is checked. Programs of examples quote others. */
+const PYTHON = /^sdk\/.*\.py$/
+
 /** Findings of the words of one page. Generated pages follow the tables that they are made from, which are checked. */
 export function tidyPage(file: string, text: string): readonly Finding[] {
+  if (PYTHON.test(file)) return dialectInPython(file, text)
   return file.endsWith('.md') && !GENERATED.test(file) ? dialectInPage(file, text) : []
 }
 
@@ -70,6 +76,7 @@ export function tidySources(sources: readonly Source[]): readonly Finding[] {
     ...folders(sources),
     ...packageCircles(sources),
     ...importCycles(sources),
+    ...lostGenerators(sources),
     ...usualLength(sources),
     ...assertionShare(sources),
   ]

@@ -279,3 +279,26 @@ test('duplicates among names that are only counted are those that checking finds
     { numRuns: 3000 },
   )
 })
+
+test('a duplicate is found whatever the length of its name, in objects at any depth', () => {
+  const depths = [1, 63, 64, 65, 100]
+  for (let length = 0; length < 53; length++) {
+    const name = 'x'.repeat(length)
+    for (const depth of depths) {
+      const within = (object: string) => '{"o":'.repeat(depth - 1) + object + '}'.repeat(depth - 1)
+      const other = `${name.slice(1)}y`
+      const plain = within(`{"${name}":1,"${other}":2}`)
+      assert.deepEqual(parseStrict(plain, { maxDepth: 128 }), JSON.parse(plain))
+      assert.throws(() => parseStrict(within(`{"${name}":1,"${other}":2,"${name}":3}`), { maxDepth: 128 }), /duplicate/)
+    }
+  }
+})
+
+test('names after an object with many, escaped or long names are compared as before it', () => {
+  const many = Array.from({ length: 20 }, (_, at) => `"m${at}":1`).join(',')
+  for (const inner of [`{${many}}`, String.raw`{"\u0061":1}`, `{"${'x'.repeat(60)}":1}`]) {
+    assert.deepEqual(parseStrict(`{"a":${inner},"b":1}`), JSON.parse(`{"a":${inner},"b":1}`))
+    assert.throws(() => parseStrict(`{"a":${inner},"b":1,"a":1}`), /duplicate/)
+    assert.throws(() => parseStrict(`[${inner},{"b":1,"b":1}]`), /duplicate/)
+  }
+})

@@ -1,16 +1,11 @@
 import { isUtf8 } from 'node:buffer'
-import { countMembers } from './count.ts'
-import { bufferOf, MemberNames, textOf } from './names.ts'
-import { skipTrusted } from './trusted.ts'
+import { MemberNames, textOf } from './names.ts'
+import { endOfNumber, isNumberByte, MAX_NUMBER_BYTES } from './numbers.ts'
+import { isMisread, LONG_TEXT, parseMisread } from './parse.ts'
+import { NOT_STRICT, walk } from './walk.ts'
 
 /** Deepest nesting of arrays and objects that any part accepts. */
 export const MAX_JSON_DEPTH = 64
-
-/**
- * Longest number literal in bytes: more digits than any key or amount has. What reads a literal exactly (canonical form, CEL) may take
- * more than linear time in its length.
- */
-export const MAX_NUMBER_BYTES = 4096
 
 /** Options of strict parsing. */
 export interface JsonOptions {
@@ -25,6 +20,8 @@ export interface JsonOptions {
  * up to a second for the 500,000 that fit into 4 MiB.
  */
 export const MESSAGE_LIMITS: JsonOptions = { maxMembers: 100_000 }
+
+const NO_OPTIONS: JsonOptions = {}
 
 /** More than any input has, and a small integer to the engine. */
 const ANY_MEMBERS = 0x3fff_ffff
@@ -119,122 +116,32 @@ export function parseStrict(input: Uint8Array | string, options?: JsonOptions): 
  * Returns the value of JSON that passes `checkJson`, with its text. `JSON.parse` checks the grammar, so that only the additional rules are
  * checked here. Throws JsonError.
  */
-export function readStrict(input: Uint8Array | string, options?: JsonOptions): StrictJson {
+export function readStrict(input: Uint8Array | string, options: JsonOptions = NO_OPTIONS): StrictJson {
   const bytes = typeof input === 'string' ? Buffer.from(input) : input
   try {
-    const found = isUtf8(bytes) ? uncomparedNames(bytes, options) : NOT_STRICT
+    const { maxDepth = MAX_JSON_DEPTH, maxMembers = ANY_MEMBERS } = options
+    const found = isUtf8(bytes) ? walk(bytes, maxDepth, maxMembers) : NOT_STRICT
     if (found !== NOT_STRICT) {
       const text = typeof input === 'string' ? input : textOf(bytes, 0, bytes.length)
       const value: unknown = JSON.parse(text)
       if (found === null) return { value, text }
       const read = isExact(input) ? value : JSON.parse(textOf(bytes, 0, bytes.length))
-      if (found === countMembers(read)) return { value, text }
+      if (!isMisread(text, read, found)) return { value, text }
     }
   } catch {
-    // Not JSON: the scan below finds the error and its offset.
+    // Not JSON: the scan below finds the error and its offset. Otherwise the engine has misread it.
   }
   checkJson(bytes, options)
-  throw new JsonError('no JSON', 0)
+  const text = typeof input === 'string' ? input : textOf(bytes, 0, bytes.length)
+  const read = parseMisread(text)
+  if (read === null) throw new JsonError(LONG_TEXT, 0)
+  return { value: read.value, text }
 }
-
-const NOT_STRICT = -1
 
 /** Names that differ only in lone surrogates are equal as bytes. */
 function isExact(input: Uint8Array | string): boolean {
   return typeof input !== 'string' || input.isWellFormed()
 }
-
-/**
- * Looks for two members of one name, nesting that is too deep and numbers that are too long. Null: there is none, if the bytes are JSON.
- * A number: the same, if the parsed value has so many members, all objects together; of two members of one name it would keep one.
- * @throws SyntaxError on some of what is not JSON
- */
-function uncomparedNames(bytes: Uint8Array, options: JsonOptions | undefined): number | typeof NOT_STRICT | null {
-  names.reset(bytes, options?.maxMembers ?? ANY_MEMBERS, true)
-  try {
-    return walk(bytes, options?.maxDepth ?? MAX_JSON_DEPTH) ? names.uncompared : NOT_STRICT
-  } finally {
-    names.release()
-  }
-}
-
-function walk(bytes: Uint8Array, maxDepth: number): boolean {
-  let depth = 0
-  let at = 0
-  while (at < bytes.length) {
-    const byte = bytes[at]
-    if (byte === QUOTE) {
-      const end = skipTrusted(bytes, at)
-      const after = skipSpace(bytes, end)
-      // Only names are followed by a colon.
-      if (bytes[after] === COLON && (depth === 0 || names.seen(depth - 1, at + 1, end - 1) || names.isFull))
-        return false
-      at = after
-      continue
-    }
-    if (byte === MINUS || isDigit(byte)) {
-      // Lists of small numbers have the most values a byte.
-      if (bytes[at + 1] === COMMA) {
-        at += 2
-        continue
-      }
-      const near = endOfNumber(bytes, at, SHORT_NUMBER)
-      const end = near - at > SHORT_NUMBER ? endOfLongNumber(bytes, near) : near
-      if (end - at > MAX_NUMBER_BYTES) return false
-      at = end
-      continue
-    }
-    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
-      if (depth === maxDepth) return false
-      names.open(depth++, byte === OPEN_OBJECT)
-    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
-      if (depth-- === 0) return false
-    }
-    at++
-  }
-  return true
-}
-
-/** Most number literals end within this many bytes; in a longer one a native search for the comma behind it pays. */
-const SHORT_NUMBER = 64
-
-/**
- * Returns the offset after a number literal that continues at `at`: of valid JSON, only white space and ends of containers are between a number
- * and the next comma. Of other input any offset.
- */
-function endOfLongNumber(bytes: Uint8Array, at: number): number {
-  const comma = bufferOf(bytes).indexOf(COMMA, at)
-  let end = comma === -1 ? bytes.length : comma
-  while (end > at && !isNumberByte(bytes[end - 1] ?? 0)) end--
-  return end
-}
-
-/** First byte after `at` that no number literal contains, searched as far as a literal of `longest` bytes extends. */
-export function endOfNumber(bytes: Uint8Array, at: number, longest = MAX_NUMBER_BYTES): number {
-  const last = Math.min(at + longest + 1, bytes.length)
-  let next = at + 1
-  // Four at a time: one comparison for all of them.
-  while (next + 3 < last && areNumberBytes(bytes, next)) next += 4
-  while (next < last && isNumberByte(bytes[next])) next++
-  return next
-}
-
-function areNumberBytes(bytes: Uint8Array, at: number): boolean {
-  const first = numberBit(bytes[at]) & numberBit(bytes[at + 1])
-  return (first & numberBit(bytes[at + 2]) & numberBit(bytes[at + 3])) === 1
-}
-
-function isNumberByte(byte: number | undefined): boolean {
-  return numberBit(byte) === 1
-}
-
-function numberBit(byte: number | undefined): number {
-  return NUMBER_BYTES[byte ?? 0] ?? 0
-}
-
-/** By byte: 1 where a number literal may have it. A table, since lists of long numbers have little else. */
-const NUMBER_BYTES = new Uint8Array(256)
-for (const byte of Buffer.from('0123456789.eE+-')) NUMBER_BYTES[byte] = 1
 
 /** Scans one value; answers the first byte after it and after the white space that follows. */
 function scan(bytes: Uint8Array, maxDepth: number): number {

@@ -2,6 +2,7 @@ import { runAtOnce, type Steps } from '../slices.ts'
 import { type JsonOptions, parseStrict } from './check.ts'
 import { textOf } from './names.ts'
 import { exactMarks, MARK, withMarks } from './number-marks.ts'
+import { parseChecked } from './parse.ts'
 import type { RawJson } from './raw.ts'
 
 /** Whether `JSON.stringify` writes back every number literal of this JSON identically. */
@@ -23,10 +24,10 @@ export function* losslessSteps(input: Uint8Array | string): Steps<unknown> {
   const bytes = typeof input === 'string' ? bytesOf(input) : input
   const marks = exactMarks(bytes)
   yield
-  if (marks.literals === 0) return JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
+  if (marks.literals === 0) return parseChecked(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
   // A reviver would be called for every value: a hundred times the time of parsing for a list of numbers. And the engine gives it no source
   // text behind some escaped names. A text of nothing but different exact numbers still takes ten times as long as parsing alone.
-  const marked: unknown = JSON.parse(withMarks(bytes, marks))
+  const marked: unknown = parseChecked(withMarks(bytes, marks))
   yield
   return new Restoration().of(marked)
 }
@@ -35,7 +36,7 @@ export function* losslessSteps(input: Uint8Array | string): Steps<unknown> {
 export function parseStrictLossless(bytes: Uint8Array, options?: JsonOptions): unknown {
   const value = parseStrict(bytes, options)
   const marks = exactMarks(bytes)
-  return marks.literals === 0 ? value : new Restoration().of(JSON.parse(withMarks(bytes, marks)))
+  return marks.literals === 0 ? value : new Restoration().of(parseChecked(withMarks(bytes, marks)))
 }
 
 /** A lone surrogate has no UTF-8: it is escaped, as it may be in JSON. */

@@ -1,7 +1,5 @@
 /** Objects with more members than this, or with an escaped name, remember their names as strings in a set. */
 const COMPARED_NAMES = 16
-/** Instead of the number of listed names: those of this object are counted and no longer compared. */
-const UNDECIDED = -1
 const BACKSLASH = 0x5c
 const NOTHING = new Uint8Array(0)
 
@@ -12,13 +10,9 @@ const NOTHING = new Uint8Array(0)
  */
 export class MemberNames {
   #bytes: Uint8Array = NOTHING
-  #most = 0
   #left = 0
   /** Whether there is an escape anywhere: most inputs have none. */
   #escapes = false
-  #isCounting = false
-  /** Whether the names of some object were counted and not compared. */
-  #isUndecided = false
   /** Per depth: is it an object, and how many names are listed. */
   readonly #objects: boolean[] = []
   readonly #counts: number[] = []
@@ -28,22 +22,11 @@ export class MemberNames {
   readonly #starts: number[] = []
   readonly #ends: number[] = []
 
-  /**
-   * Begins another input, of at most `maxMembers` members in all objects together. `isCounting`: the names of objects for which the list
-   * does not do are counted and not compared.
-   */
-  reset(bytes: Uint8Array, maxMembers: number, isCounting = false): void {
+  /** Begins another input, of at most `maxMembers` members in all objects together. */
+  reset(bytes: Uint8Array, maxMembers: number): void {
     this.#bytes = bytes
-    this.#most = maxMembers
     this.#left = maxMembers
     this.#escapes = bufferOf(bytes).indexOf(BACKSLASH) !== -1
-    this.#isCounting = isCounting
-    this.#isUndecided = false
-  }
-
-  /** Names of all objects together, where they were counted because the names of some object were not compared; else null. */
-  get uncompared(): number | null {
-    return this.#isUndecided ? this.#most - this.#left : null
   }
 
   /** Lets go of the input, so that the scratch keeps no body alive. */
@@ -71,15 +54,9 @@ export class MemberNames {
   seen(depth: number, start: number, end: number): boolean {
     this.#left--
     const count = this.#counts[depth] ?? 0
-    if (count === UNDECIDED) return false
     const set = this.#sets?.[depth]
     if (set) return this.#seenIn(set, start, end)
     if (count === COMPARED_NAMES || (this.#escapes && isEscaped(this.#bytes, start, end))) {
-      if (this.#isCounting) {
-        this.#counts[depth] = UNDECIDED
-        this.#isUndecided = true
-        return false
-      }
       return this.#seenIn(this.#toSet(depth, count), start, end)
     }
     const base = depth * COMPARED_NAMES

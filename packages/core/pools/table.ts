@@ -87,6 +87,19 @@ export const poolTable = {
     age: 'until the call is over and its response was sent; a caller that reads nothing of it for 60 s is cut off',
     refused: '`overloaded`',
   },
+  upload_bytes: {
+    services: ['gateway'],
+    counts: 'bytes of files in requests of models, on the disk; each counts at least 256 KiB',
+    unit: 'bytes',
+    total: 1024 * MIB,
+    shares: [
+      { of: 'agent', max: 256 * MIB },
+      { of: 'session', max: 128 * MIB },
+    ],
+    varies: { total: '`modelUploads.totalBytes`', share: 'a quarter and an eighth of the total' },
+    age: 'until the call is over and its response was sent',
+    refused: '`overloaded`',
+  },
   upstream_connections: {
     services: ['gateway'],
     counts: 'connections to upstreams in use; nothing is queued',
@@ -378,6 +391,22 @@ export const poolTable = {
     shares: [{ of: 'agent with session budgets, or budget', max: 25_000 }],
     age: 'the end of the window',
     refused: 'nothing; its oldest window is forgotten, whose alerts may be sent again',
+  },
+  console_sessions: {
+    services: ['gateway'],
+    counts: 'logins of the console',
+    total: 10_000,
+    shares: [{ of: 'person', max: 16 }],
+    age: '`console.sessionSeconds`, or `console.idleSeconds` unused',
+    refused: "nothing; the person's oldest login ends; of a full pool `backlog_full`",
+  },
+  event_streams: {
+    services: ['gateway'],
+    counts: 'streams of `GET /v1/events`',
+    total: 1_000,
+    shares: [{ of: 'caller of the admin API', max: 32 }],
+    age: 'the login of the console; with a token 15 min; a stream that reads too slowly ends',
+    refused: '429 `rate_limited`',
   },
   ledger_readers: {
     services: ['gateway'],

@@ -317,3 +317,23 @@ test('over TLS the certificate is checked for the name, and the client certifica
   assert.equal(await responseText(dialer.client(url, 'mcp')), 'tls')
   assert.equal(await responseText(dialer.client(url.replace('tools', 'other'), 'mcp', { caPEM: root.pem })), 'tls')
 })
+
+test('a streamed body is sent as the server reads it, and an early response or a wrong length closes the connection', async (t) => {
+  const { sockets, url } = await serve(t, (socket, text) => {
+    if (text.startsWith('POST /early')) socket.write(ok('enough'))
+    else if (text.endsWith('end')) socket.write(ok(`${text.length - text.indexOf('\r\n\r\n') - 4}`))
+  })
+  const client = clientOf(t, url)
+  async function* chunks(texts: readonly string[]) {
+    for (const one of texts) yield Buffer.from(one)
+    if (texts.includes('part')) await new Promise(() => {})
+  }
+  const send = (path: string, length: number, texts: readonly string[]) =>
+    responseText(client, { ...plain, path, body: { length, chunks: () => chunks(texts) } })
+  assert.equal(await send('/x', 9, ['middle', 'end']), '200 9')
+  assert.equal(await send('/x', 3, ['end']), '200 3')
+  assert.equal(sockets.length, 1)
+  assert.equal(await send('/early', 1_000, ['part']), '200 enough')
+  assert.equal(await send('/x', 1_000, ['short']), 'lost')
+  assert.equal(await send('/x', 2, ['long']), 'lost')
+})

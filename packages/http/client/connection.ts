@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from '@plat/core'
@@ -6,7 +7,7 @@ import type { OpenSocket } from '../dial/socket.ts'
 import { IdleTimer } from './alarm.ts'
 import { MalformedResponseError } from './head.ts'
 import { type ResponseEvents, ResponseParser } from './parser.ts'
-import { JOIN_BYTES, joined } from './request.ts'
+import { JOIN_BYTES, joined, type StreamedBody } from './request.ts'
 import type { Carrier, Transfer } from './transfer.ts'
 
 /** Limit for establishing a connection including name look-up and TLS, in milliseconds. */
@@ -51,6 +52,8 @@ export class Connection implements Carrier, ResponseEvents {
   #unsent = true
   #idleSince = 0
   #paused = false
+  /** A streamed body is being sent. */
+  #sending = false
 
   /** Throws when the address is forbidden. */
   constructor(home: ConnectionOwner, transfer: Transfer) {
@@ -128,7 +131,10 @@ export class Connection implements Carrier, ResponseEvents {
     this.#inBody = false
     this.#parser.begin(request.method)
     if (body === null || body.length === 0) this.#socket.write(head, 'latin1')
-    else if (body.length <= JOIN_BYTES) this.#socket.write(joined(head, body))
+    else if (!(body instanceof Uint8Array)) {
+      this.#socket.write(head, 'latin1')
+      void this.#stream(transfer, body)
+    } else if (body.length <= JOIN_BYTES) this.#socket.write(joined(head, body))
     else {
       this.#socket.cork()
       this.#socket.write(head, 'latin1')
@@ -138,6 +144,27 @@ export class Connection implements Carrier, ResponseEvents {
     // When a write fails at once, the kernel has accepted none of it; a later failure does not prove that.
     this.#unsent = this.#socket.errored !== null
     this.#alarm.set(request.headersTimeoutMs)
+  }
+
+  /** Sends a streamed body as fast as the server reads it, until it is complete or the request has ended. Never rejects. */
+  async #stream(transfer: Transfer, body: StreamedBody): Promise<void> {
+    this.#sending = true
+    let left = body.length
+    const isOver = () => this.#transfer !== transfer || this.#gone
+    try {
+      for await (const chunk of body.chunks()) {
+        if (isOver()) return
+        left -= chunk.length
+        if (left < 0) throw new RangeError('a body is longer than it states')
+        if (!this.#socket.write(chunk)) await once(this.#socket, 'drain')
+        if (isOver()) return
+        if (!this.#inBody) this.#alarm.set(transfer.request.headersTimeoutMs)
+      }
+      if (left > 0) throw new RangeError('a body is shorter than it states')
+      this.#sending = false
+    } catch (error) {
+      if (!isOver()) this.abandon(error instanceof Error ? error : new Error(String(error)))
+    }
   }
 
   #expectBody(): void {
@@ -186,7 +213,7 @@ export class Connection implements Carrier, ResponseEvents {
     this.#served = true
     const { hintMs, keeps } = this.#parser
     const idleMs = hintMs === null ? KEEP_ALIVE_MS : Math.min(KEEP_ALIVE_MAX_MS, hintMs - KEEP_ALIVE_MARGIN_MS)
-    const usable = clean && keeps && idleMs > 0 && !this.#gone && this.#socket.writableLength === 0
+    const usable = clean && keeps && idleMs > 0 && !this.#gone && !this.#sending && this.#socket.writableLength === 0
     if (usable) {
       if (this.#paused) this.#socket.resume()
       this.#paused = false

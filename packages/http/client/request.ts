@@ -3,14 +3,22 @@ export interface RequestHeaders {
   [name: string]: string | undefined
 }
 
+/** A request body that is not in memory. */
+export interface StreamedBody {
+  /** Its bytes. */
+  readonly length: number
+  /** Returns its bytes from the beginning; called once for each time that the request is sent. Fails if there are fewer than `length`. */
+  chunks(): AsyncIterable<Uint8Array>
+}
+
 /** An outgoing request. `Host` and `Content-Length` are added. */
 export interface ClientRequest {
   readonly method: string
   /** Path and query. */
   readonly path: string
   readonly headers: Readonly<RequestHeaders>
-  readonly body: Uint8Array | null
-  /** Maximum wait for the response head after the request was sent, in milliseconds; 0: unlimited. */
+  readonly body: Uint8Array | StreamedBody | null
+  /** Maximum wait for the response head after the request was sent, and for the server to accept more of a streamed body, in milliseconds; 0: unlimited. */
   readonly headersTimeoutMs: number
   /** Maximum silence within the body, in milliseconds; 0: unlimited. Time in which the reader is paused does not count. */
   readonly pauseTimeoutMs: number

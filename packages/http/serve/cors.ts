@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpFault } from './errors.ts'
+import { isLoopbackHost } from './head.ts'
 
 /** How long a browser may cache a preflight response, in seconds. */
 const PREFLIGHT_SECONDS = 600
@@ -45,7 +46,7 @@ export function judgeOrigin(
   response: ServerResponse,
 ): HttpFault | 'answered' | null {
   const { origin } = request.headers
-  if (origin === undefined) return null
+  if (origin === undefined || isOwnPage(origin, request.headers.host)) return null
   if (!origins.has(origin)) return { status: 403, code: 'forbidden', message: 'This origin may not call here.' }
   response.setHeader('access-control-allow-origin', origin)
   response.setHeader('vary', 'origin')
@@ -60,4 +61,14 @@ export function judgeOrigin(
   })
   response.end()
   return 'answered'
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+
+/**
+ * Whether a page of this listener sent the request. Only loopback names count: under any other name the page may be from somewhere else whose name
+ * was pointed at this address (DNS rebinding).
+ */
+function isOwnPage(origin: string, host: string | undefined): boolean {
+  return isLoopbackHost(host, NO_NAMES) && (origin === `http://${host}` || origin === `https://${host}`)
 }

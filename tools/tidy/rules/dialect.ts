@@ -121,6 +121,14 @@ export function dialectInPage(path: string, text: string): readonly Finding[] {
   return findings
 }
 
+/** Comments, docstrings, messages and names of Python, line by line: a name counts by its words. */
+export function dialectInPython(path: string, text: string): readonly Finding[] {
+  return text.split('\n').flatMap((line, index) => {
+    const problem = dialectProblem(line.replaceAll('_', ' '))
+    return problem === null ? [] : [{ path, line: index + 1, rule: 'dialect', message: problem }]
+  })
+}
+
 function rawOf(value: unknown): string {
   return typeof value === 'object' && value !== null && 'raw' in value ? String(value.raw) : ''
 }

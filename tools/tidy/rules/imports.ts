@@ -15,7 +15,7 @@ const NESTED_HOMES = new Set(['packages', 'services', 'apps', 'examples', 'sdk']
 
 /** The private packages that are services and apps: only compositions above them may import them. */
 const SERVICES = new Set(['@plat/gateway', '@plat/identity', '@plat/operator', '@plat/attestation'])
-const TOPS = new Set(['@plat/cli', '@plat/console', '@plat/bench', '@plat/quickstart', '@plat/tools'])
+const TOPS = new Set(['@plat/cli', '@plat/bench', '@plat/quickstart', '@plat/tools'])
 
 /** Inside the gateway: which folders each folder may import from. `compose.ts` and its neighbours may import all. */
 const GATEWAY = 'services/gateway/'
