@@ -6,7 +6,6 @@ export { MODEL_ADAPTERS } from './kinds/agent-model.ts'
 export {
   type AgentSpec,
   API_VERSION,
-  type BudgetPolicySpec,
   editorSchemaFile,
   isClusterKind,
   isKind,
@@ -14,14 +13,11 @@ export {
   kinds,
   type Manifest,
   type MCPServerSpec,
-  type MemoryStoreSpec,
   type Resource,
-  type SovereigntyPolicySpec,
   type SpecOf,
   type StatusOf,
-  type ToolPolicySpec,
 } from './kinds/kinds.ts'
-export { type AgentSessionSpec, isTerminal, SESSION_PHASES } from './kinds/sandbox/agentsession.ts'
+export { isTerminal, SESSION_PHASES } from './kinds/sandbox/agentsession.ts'
 export { grantsOf, modelPathOf } from './kinds/sandbox/scopes.ts'
 export type { TrustTierSpec } from './kinds/sandbox/trusttier.ts'
 export { linesOf, type ParsedManifest, parseResource } from './manifest.ts'

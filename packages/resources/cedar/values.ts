@@ -1,4 +1,5 @@
 import type { CedarValueJson } from '@cedar-policy/cedar-wasm/nodejs'
+import { parseChecked } from '@plat/core'
 
 /** A value in the JSON form of Cedar. */
 export type CedarValue = CedarValueJson
@@ -75,7 +76,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * Throws SyntaxError or TypeError when the bytes are not UTF-8 JSON, or cannot be represented in Cedar.
  */
 export function cedarFromJson(bytes: Uint8Array): CedarValue {
-  const value: unknown = JSON.parse(utf8.decode(bytes), toCedar)
+  const value: unknown = parseChecked(utf8.decode(bytes), toCedar)
   if (!isCedar(value)) throw new TypeError('no value')
   return value
 }

@@ -15,6 +15,7 @@ import {
   text,
   texts,
 } from './common.ts'
+import { MODEL_USES } from './model-uses.ts'
 
 const { Optional } = Type
 
@@ -279,6 +280,12 @@ export const agentSpecSchema = Type.Object(
       Type.Array(Type.String({ maxLength: 63, pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' }), {
         maxItems: 64,
         description: 'Model routes of `models` in gateway.json that the agent may use, beside its own `model`.',
+      }),
+    ),
+    modelUses: Optional(
+      Type.Array(oneOf(MODEL_USES, 'A use.'), {
+        maxItems: 8,
+        description: 'What the agent may request of its models beside text; default none.',
       }),
     ),
     a2a: Optional(a2aSchema),

@@ -177,10 +177,6 @@ export function isClusterKind(kind: Kind): boolean {
 
 export type AgentSpec = Static<typeof agentSpecSchema>
 export type MCPServerSpec = Static<typeof mcpServerSpecSchema>
-export type ToolPolicySpec = Static<typeof toolPolicySpecSchema>
-export type MemoryStoreSpec = Static<typeof memoryStoreSpecSchema>
-export type SovereigntyPolicySpec = Static<typeof sovereigntyPolicySpecSchema>
-export type BudgetPolicySpec = Static<typeof budgetPolicySpecSchema>
 export type SpecOf<K extends Kind> = Static<(typeof kinds)[K]['spec']>
 export type StatusOf<K extends Kind> = Static<(typeof kinds)[K]['status']>
 

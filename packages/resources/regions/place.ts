@@ -100,7 +100,7 @@ function joined(one: ProcessingRegion, other: ProcessingRegion): ProcessingRegio
   return { code: wider?.code ?? ANYWHERE, isOneRegion: false }
 }
 
-const AWS_HOST = /\.(?:amazonaws\.(?:com|com\.cn|eu)|api\.aws)$/
+const AWS_HOST = /\.(?:amazonaws\.(?:com|com\.cn|eu)|amazoncognito\.com|api\.aws)$/
 
 function isBedrock({ provider = 'openai', mode, upstream = '' }: EndpointPlace): boolean {
   const isByName = provider === 'bedrock' || (provider === 'anthropic' && mode === 'bedrock')

@@ -22,7 +22,7 @@ export interface ElectorOptions {
 /** A Lease as it was seen, and when: clocks of other machines are not believed. */
 interface ObservedLease {
   readonly holder: string
-  /** Changes whenever somebody writes it. */
+  /** Changes with every write. */
   readonly version: string
   readonly leaseMs: number
   readonly transitions: number

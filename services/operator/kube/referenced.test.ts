@@ -110,7 +110,7 @@ test('no namespace has more kept than the outputs could hold, and says so of the
   assert.deepEqual([now.texts.size, now.withheld.size], [3, 0])
 })
 
-test('what cannot be read stays as it was, and what was never known fails the reading', async () => {
+test('an unreadable Secret keeps its last value, and one that was never read fails the reading', async () => {
   const { secrets, failing, objects } = setUp()
   for (const name of ['team/a', 'team/b']) secrets.set(name, { token: name })
   const keys = keysOf(['team/a', 'team/b'])

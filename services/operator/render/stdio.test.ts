@@ -40,7 +40,7 @@ test('programs run with plat up alone: a cluster refuses them, and says what to 
   ])
 })
 
-test('what is rendered names neither the program nor its Secrets, and leads to no host', () => {
+test('the rendered file names neither the program nor its Secrets, and leads to no host', () => {
   // Shows D2.server.stdio.env.
   const on = declared(SPEC, null)
   const { file, refused } = renderUpstreams(on)

@@ -205,7 +205,7 @@ function prefixesOf(name: string): string[] {
   return [...name.matchAll(/-/g)].map(({ index }) => name.slice(0, index))
 }
 
-/** Publishes `<agent>-<name>`; null, or why that would let somebody else in. */
+/** Publishes `<agent>-<name>`; null, or why that would let others in. */
 function renderImplicit(
   rendering: Rendering,
   { metadata: { namespace, name } }: Manifest<'Agent'>,

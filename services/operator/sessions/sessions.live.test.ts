@@ -223,7 +223,7 @@ test('the condition of a session says what it waits for, and it continues when t
   await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'it is tried again')
 })
 
-test('a Sandbox of the same name that is somebody else’s is let alone', async (t) => {
+test('a Sandbox of the same name that another owner created is not changed', async (t) => {
   const { server, start, session, reaches } = await setUp(t)
   server.put(`${SANDBOXES}/s`, { spec: { of: 'others' } })
   server.faults.push({ request: /^POST .*sandboxes$/, status: 409, reason: 'AlreadyExists' })

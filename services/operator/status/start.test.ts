@@ -60,7 +60,7 @@ const seen = (more: Partial<PinReport> = {}): PinReport => ({
   ...more,
 })
 
-test('what is in force is Ready, with the generation that this was said of; what is refused is not, and says why', async () => {
+test('an object in force is Ready, with its generation; a refused one is not, and has the reason', async () => {
   // Shows D2.state.server.Ready and D2.serverStatus.observedGeneration.
   // Shows D2.serverStatus.gatewayKey and D2.serverStatus.conditions.
   await server()

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { mapOf } from '../../check.ts'
 import { closed, conditions, duration, flag, label, longCount, oneOf, text, texts } from '../common.ts'
 
@@ -88,5 +88,3 @@ export const agentSessionStatusSchema = Type.Object(
   },
   closed,
 )
-
-export type AgentSessionSpec = Static<typeof agentSessionSpecSchema>

@@ -14,10 +14,11 @@ export function grantsOf(
   // Rules for web content imply the tool.
   const tools = [...(spec.tools ?? []).map((tool) => tool.name), ...(spec.web === undefined ? [] : ['plat-web'])]
   const ofProfile = spec.profile === undefined ? undefined : SCOPE_OF_PROFILE[spec.profile]
+  const routes = [...(spec.model === undefined ? [] : [`${namespace}.${name}`]), ...(spec.modelRoutes ?? [])]
   const scopes = new Set([
     ...(spec.scopes ?? tools.map((tool) => `tools:${tool}`)),
-    ...(spec.model === undefined ? [] : [`models:${namespace}.${name}`]),
-    ...(spec.modelRoutes ?? []).map((route) => `models:${route}`),
+    ...routes.map((route) => `models:${route}`),
+    ...(spec.modelUses ?? []).flatMap((use) => routes.map((route) => `models.${use}:${route}`)),
     ...(ofProfile === undefined ? [] : [ofProfile]),
   ])
   return { scopes: [...scopes], tools }

@@ -1,11 +1,19 @@
-import { type Dialer, type DialOptions, ResidencyDeniedError } from '@plat/http'
+import { type Dialer, type DialOptions, type Purpose, ResidencyDeniedError } from '@plat/http'
+import { type EndpointJurisdictions, jurisdictionOfEndpoint } from '@plat/resources/regions/endpoint'
 import type { Rules } from './rules.ts'
+
+/** Purposes of key sets, discovery documents and token endpoints, whose jurisdiction is stated by their origin. */
+const ENDPOINT_PURPOSES: ReadonlySet<Purpose> = new Set(['jwks', 'cloud'])
 
 /**
  * Wraps a dialer so that every connection complies with the rules in force when it is requested. Connections opened under other rules
  * are not reused.
  */
-export function residentDialer(inner: Dialer, current: () => Pick<Rules, 'dial' | 'fault'> | null): Dialer {
+export function residentDialer(
+  inner: Dialer,
+  current: () => Pick<Rules, 'dial' | 'fault'> | null,
+  endpoints: EndpointJurisdictions = {},
+): Dialer {
   /** The dialer identifies options by object identity. */
   const known = new WeakMap<object, DialOptions>()
   const bound = <O extends DialOptions>(hostname: string, options: O): O => {
@@ -28,7 +36,13 @@ export function residentDialer(inner: Dialer, current: () => Pick<Rules, 'dial' 
       return inner.client(origin, purpose, fresh)
     },
     async fetchBytes(url, purpose, options) {
-      return await inner.fetchBytes(url, purpose, bound(new URL(url).hostname, options))
+      const target = new URL(url)
+      const jurisdiction = ENDPOINT_PURPOSES.has(purpose) ? jurisdictionOfEndpoint(target, endpoints) : null
+      return await inner.fetchBytes(
+        url,
+        purpose,
+        bound(target.hostname, jurisdiction === null ? options : { ...options, jurisdiction }),
+      )
     },
     async connect(target, purpose, options) {
       return await inner.connect(target, purpose, bound(target.hostname, options))
@@ -37,7 +51,7 @@ export function residentDialer(inner: Dialer, current: () => Pick<Rules, 'dial' 
   }
 }
 
-/** Data of guards, sinks, notifiers and collectors counts as `internal`. Throws `ResidencyDeniedError`. */
+/** Data of guards, sinks, notifiers, collectors and token endpoints counts as `internal`. Throws `ResidencyDeniedError`. */
 function checkPlace({ fault }: Pick<Rules, 'fault'>, hostname: string, { jurisdiction }: DialOptions): void {
   if (jurisdiction === undefined) return
   const why = fault({ jurisdiction, dataClass: 'internal' })

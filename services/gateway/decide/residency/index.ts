@@ -2,6 +2,7 @@ import { followFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { EndpointJurisdictions } from '@plat/resources/regions/endpoint'
 import type { UpstreamPlacement } from '@plat/resources/sovereignty'
 import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
@@ -17,6 +18,8 @@ export interface ResidencyOptions {
   readonly config: {
     /** Empty: no restriction. */
     readonly sovereigntyPolicyFile: string
+    /** Jurisdictions of key sets and token endpoints by origin; default: none. */
+    readonly endpointJurisdictions?: EndpointJurisdictions
     readonly policyReloadSeconds: number
   }
   readonly snapshots: Snapshots
@@ -81,7 +84,7 @@ function boundTo({ config, snapshots, clock, log, metrics }: ResidencyOptions): 
   })
   publish(closedRules)
   return {
-    dialer: (inner) => residentDialer(inner, () => snapshots.current.get(residencySlot)),
+    dialer: (inner) => residentDialer(inner, () => snapshots.current.get(residencySlot), config.endpointJurisdictions),
     resolve: (inner, placesOf) => residentResolve(inner, snapshots, placesOf),
     fault: (snapshot, place) => snapshot.get(residencySlot)?.fault(place) ?? null,
     tierJurisdiction: (snapshot, tier) => snapshot.get(residencySlot)?.tierJurisdiction(tier) ?? null,

@@ -7,15 +7,17 @@ import { examples } from '../../testing/configured.ts'
 import { readRules } from './rules.ts'
 
 test('the gateway.json of docs/sovereignty.md is valid', () => {
-  const config = {
-    policyFile: '/policies.json',
-    auditPath: '/audit.jsonl',
-    upstreamsFile: '/upstreams.json',
-    identity: { publicKeyFiles: ['/pub.pem'] },
-    ...JSON.parse(examples('sovereignty.md', 'json')[0]),
+  for (const example of examples('sovereignty.md', 'json')) {
+    const config = {
+      policyFile: '/policies.json',
+      auditPath: '/audit.jsonl',
+      upstreamsFile: '/upstreams.json',
+      identity: { publicKeyFiles: ['/pub.pem'] },
+      ...JSON.parse(example),
+    }
+    const { problems } = checkGatewayConfig(JSON.stringify(config), { exists: () => true })
+    assert.deepEqual(problems.map(formatProblem), [])
   }
-  const { problems } = checkGatewayConfig(JSON.stringify(config), { exists: () => true })
-  assert.deepEqual(problems.map(formatProblem), [])
 })
 
 test('the SovereigntyPolicy of docs/sovereignty.md behaves as documented', () => {

@@ -325,3 +325,25 @@ test('guards and sinks are reached only if they comply; an unknown jurisdiction 
     assert.deepEqual([guard.requests() > 0, sink.requests() > 0], [isReached, isReached], jurisdiction)
   }
 })
+
+test('endpointJurisdictions states where key sets run; their keys are fetched only if that complies', async (t) => {
+  const sovereigntyPolicyFile = join(tempFolder(), 'sovereignty.json')
+  await writeFile(sovereigntyPolicyFile, JSON.stringify(BARS))
+  for (const [jurisdiction, isReached] of [
+    ['DE', true],
+    ['US', false],
+  ] as const) {
+    const [broker, issuer] = [await serverOn(t, '127.0.0.1'), await serverOn(t, '127.0.0.1')]
+    const origin = ({ url }: { readonly url: string }) => new URL(url).origin
+    await started(t, {
+      sovereigntyPolicyFile,
+      identity: {
+        jwksURL: broker.url,
+        resourceBaseURL: 'http://127.0.0.1',
+        trustedIssuers: [{ issuer: origin(issuer), namespace: 'default' }],
+      },
+      endpointJurisdictions: { [origin(broker)]: jurisdiction, [origin(issuer)]: jurisdiction },
+    })
+    assert.deepEqual([broker.requests() > 0, issuer.requests() > 0], [isReached, isReached], jurisdiction)
+  }
+})

@@ -1,3 +1,4 @@
+import { unplacedEndpoints } from './endpoints.ts'
 import type { Posture, VaultAddresses } from './posture.ts'
 
 /** One risk that a valid configuration can have. */
@@ -154,6 +155,12 @@ export const checks: readonly Check[] = [
     risk: 'an attacker on the network can replace the keys of the broker',
     fix: 'use https in identity.jwksURL',
     applies: ({ identity }) => isPlainAway(identity.jwksURL),
+  },
+  {
+    id: 'endpoints-unplaced',
+    risk: 'keys and tokens come from endpoints in unknown jurisdictions; a policy that requires one refuses them',
+    fix: 'list the origins of key sets and token endpoints in endpointJurisdictions',
+    applies: (config) => config.sovereigntyPolicyFile !== '' && unplacedEndpoints(config).length > 0,
   },
   {
     id: 'wide-leeway',

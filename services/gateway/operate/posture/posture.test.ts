@@ -92,6 +92,7 @@ const risky: Readonly<Record<string, object>> = {
   'slow-reload': { policyReloadSeconds: 60 },
   'issuer-unchecked': { identity: { publicKeyFiles: ['/pub.pem'] } },
   'keys-in-the-clear': { identity: { jwksURL: 'http://identity.example/jwks', issuer: 'plat-identity' } },
+  'endpoints-unplaced': { sovereigntyPolicyFile: '/s.json', tokenExchangeURL: 'https://sts.example/token' },
   'wide-leeway': { identity: { publicKeyFiles: ['/pub.pem'], issuer: 'plat-identity', leewaySeconds: 600 } },
   'bearer-tokens': { dpop: { require: false } },
   'vault-unverified-users': vaultOf({ allowUnverifiedPrincipal: true }),
@@ -173,6 +174,58 @@ function reported(config: GatewayConfig): object[] {
   logPosture(config, { warn: (fields) => void lines.push(fields) })
   return lines
 }
+
+test('key sets and token endpoints have a jurisdiction once all their origins state one', () => {
+  const login = 'https://login.example'
+  const hubs = {
+    ...vault,
+    providers: [
+      { ...hub, clientSecretFile: '/secret', grant: 'id-jag', idJag: { idpTokenURL: 'https://idp.example/token' } },
+    ],
+  }
+  const ciba = { enabled: true, issuer: 'https://ciba.example', clientID: 'plat' }
+  const oidc = { issuer: 'https://admins.example', audience: 'plat' }
+  const callbackOIDC = { issuer: 'https://chat.example', audience: 'plat', jwksURL: 'https://chat-keys.example/jwks' }
+  const own = {
+    sovereigntyPolicyFile: '/s.json',
+    tokenExchangeURL: 'http://broker.plat.svc:8081/token',
+    tokenVault: hubs,
+    ciba,
+    adminAuth: { mode: 'oidc', oidc },
+    posture: { accept: ['audit-unsigned'] },
+    notifiers: [
+      {
+        ...hook,
+        type: 'teams',
+        webhookURLFile: '/w',
+        url: undefined,
+        hmacSecretFile: undefined,
+        userMap: { u1: 'ann' },
+        callbackOIDC,
+      },
+    ],
+    notifyOutboxPath: '/o.jsonl',
+    identity: {
+      ...careful.identity,
+      resourceBaseURL: 'https://gateway.example',
+      trustedIssuers: [{ issuer: 'https://customer.example', namespace: 'default' }],
+    },
+  }
+  const origins = [login, 'https://hub.example', 'https://idp.example', ciba.issuer, oidc.issuer].concat(
+    'https://chat-keys.example',
+    'https://customer.example',
+  )
+  const stated = (all: readonly string[]) => ({
+    endpointJurisdictions: Object.fromEntries(all.map((one) => [one, 'DE'])),
+  })
+  assert.deepEqual(ids({ ...own, ...stated(origins) }), [])
+  for (const missing of origins)
+    assert.deepEqual(
+      ids({ ...own, ...stated(origins.filter((one) => one !== missing)) }),
+      ['endpoints-unplaced'],
+      missing,
+    )
+})
 
 test('an id that no check has is an error', () => {
   const text = JSON.stringify({ ...careful, posture: { accept: ['audit-opn'] } })

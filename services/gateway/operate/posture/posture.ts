@@ -5,7 +5,10 @@ export interface Posture {
   readonly corsOrigins: readonly string[]
   readonly shutdownDelaySeconds: number
   readonly tls: { readonly certFile: string; readonly svidMode: string }
-  readonly identity: { readonly issuer: string; readonly jwksURL: string; readonly leewaySeconds: number }
+  readonly identity: KeyAddresses & { readonly leewaySeconds: number; readonly trustedIssuers: readonly KeyAddresses[] }
+  readonly sovereigntyPolicyFile: string
+  readonly endpointJurisdictions: Readonly<Record<string, string>>
+  readonly tokenExchangeURL: string
   readonly dpop: { readonly require: boolean }
   readonly policyReloadSeconds: number
   readonly modelPolicy: string
@@ -32,15 +35,20 @@ export interface Posture {
   readonly sessionBudgetUSD: number
   readonly budgetsFile: string
   readonly pricingFile: string
-  readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
+  readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string; readonly oidc: KeyAddresses }
   readonly notifyOutboxPath: string
   readonly notifiers: readonly {
     readonly type: string
     readonly url: string
     readonly homeserver: string
     readonly hmacSecretFile: string
+    readonly callbackOIDC: KeyAddresses & { readonly discoveryURL: string }
   }[]
-  readonly ciba: { readonly enabled: boolean; readonly issuer: string }
+  readonly ciba: KeyAddresses & {
+    readonly enabled: boolean
+    readonly backchannelAuthenticationEndpoint: string
+    readonly tokenEndpoint: string
+  }
   readonly tokenVault: VaultPosture
   readonly configBundle: {
     readonly enabled: boolean
@@ -86,11 +94,19 @@ interface VaultPosture {
   readonly enabled: boolean
   readonly publicBaseURL: string
   readonly allowUnverifiedPrincipal: boolean
-  readonly login: VaultAddresses
+  readonly login: VaultAddresses & KeyAddresses
   readonly providers: readonly (VaultAddresses & {
     readonly allowAnyServer: boolean
     readonly disablePKCE: boolean
+    readonly revocationURL: string
+    readonly idJag: { readonly idpTokenURL: string }
   })[]
+}
+
+/** Where keys come from: `jwksURL`, else discovery at the issuer. */
+export interface KeyAddresses {
+  readonly issuer: string
+  readonly jwksURL: string
 }
 
 export interface VaultAddresses {

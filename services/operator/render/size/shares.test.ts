@@ -17,7 +17,7 @@ test('nothing is left out of what fits, and of what does not only the largest of
   assert.deepEqual([...piecesOverShare([piece('a', '1', 10), piece('b', '1', 85), piece('b', '2', 10)], 100)], ['b/1'])
 })
 
-test('what is kept always fits, and a namespace below an even share loses nothing', () => {
+test('the remaining pieces always fit, and a namespace below an even share loses nothing', () => {
   const pieces = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.nat(100)), { maxLength: 30 })
   fc.assert(
     fc.property(pieces, fc.nat(1000), (drawn, limit) => {

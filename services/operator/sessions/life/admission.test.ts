@@ -82,12 +82,16 @@ test('a session has the scopes of its Agent or some of them, and never others', 
   const routed = admitted({ session: {}, agent: { modelRoutes: ['small', 'large'] } })
   assert.ok(isPlan(routed))
   assert.deepEqual(routed.scopes, ['tools:notes', 'models:small', 'models:large'])
+  // Shows D2.agent.modelUses.
+  const drawing = admitted({ session: {}, agent: { modelRoutes: ['small'], modelUses: ['images', 'audio'] } })
+  assert.ok(isPlan(drawing))
+  assert.deepEqual(drawing.scopes, ['tools:notes', 'models:small', 'models.images:small', 'models.audio:small'])
   assert.deepEqual(scopesOf({ scopes: ['tools:notes'] }), ['tools:notes'])
   assert.deepEqual(scopesOf({ scopes: [] }), [])
   assert.equal(scopesOf({ scopes: ['tools:notes', 'tools:other'] }), 'scopes: Agent a is not granted tools:other')
 })
 
-test('what a tier, a profile or a missing part hinders says which, and how it is mended', () => {
+test('a session that a tier, a profile or a missing object prevents names it, and the fix', () => {
   assert.equal(outcome({ agent: { profile: 'browser' } }), 'ProfileNotServed')
   assert.equal(outcome({ agent: { profile: 'codeInterpreter' } }), 'direct')
   assert.equal(

@@ -78,7 +78,7 @@ test('a session ends as its pod did, when its time is over, by a revocation, and
   assert.equal(phaseOf({}, {}, { cancel: true }), 'Cancelled Cancelled none')
 })
 
-test('what has ended stays ended, whatever happens', () => {
+test('an ended session stays ended, whatever happens', () => {
   const ends: Phase[] = ['Succeeded', 'Failed', 'Expired', 'Revoked', 'Cancelled']
   const facts = fc.record({
     phase: fc.constantFrom(...ends),

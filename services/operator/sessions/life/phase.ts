@@ -95,7 +95,7 @@ function suspension(facts: SessionFacts): { readonly reason: string; readonly me
   if (revoked === 'suspend') return { reason: 'Suspended', message: 'by an AgentRevocation' }
   const idle = { reason: 'Idle', message: 'without activity for idleTimeout; a newer activity resumes it' }
   if (session.status?.phase === 'Suspended' && readyReason(session) === 'Idle') {
-    // It sleeps until somebody calls for it.
+    // It sleeps until a call needs it.
     return (lastActivity ?? 0) > readySince(session) ? null : idle
   }
   // Without reports of activity a session that works looks like one that does not.
