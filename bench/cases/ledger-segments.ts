@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { systemClock, systemIds } from '@plat/core'
-import { openLedger, verifyLedger } from '@plat/ledger'
+import { openLedger, segmentsPath, verifyLedger } from '@plat/ledger'
 import { type BenchCase, row } from '../harness/report.ts'
 import { sampleRecord } from './ledger.ts'
 
@@ -30,10 +31,11 @@ export const ledgerSegments: BenchCase = {
     const ledger = await openLedger(parts)
     for (let n = 0; n < records; n += BATCH) {
       await Promise.all(
-        Array.from({ length: Math.min(BATCH, records - n) }, (_, i) => ledger.append(sampleRecord(n + i))),
+        Array.from({ length: Math.min(BATCH, records - n) }, (_, i) => ledger.append(closedRecord(n + i))),
       )
     }
     await ledger.close()
+    if (!existsSync(segmentsPath(file))) throw new Error('void: the ledger has no sealed segments')
     const raw = await measure(file, records, false)
     const strict = await measure(file, records, true)
     const cores = availableParallelism()
@@ -52,6 +54,11 @@ export const ledgerSegments: BenchCase = {
       }),
     ]
   },
+}
+
+/** A record that opens no call: a file with many open calls is not sealed. */
+function closedRecord(n: number) {
+  return { ...sampleRecord(n), kind: 'decision' as const }
 }
 
 /** Rate in thousands of records per second of CPU time. */

@@ -2,7 +2,7 @@ import { createHash, hash } from 'node:crypto'
 import { closeSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { systemClock, systemIds } from '@plat/core'
-import { MerkleTree, openLedger, segmentPath } from '@plat/ledger'
+import { MerkleTree, openLedger, type SealingOptions, segmentPath } from '@plat/ledger'
 import { type BenchCase, row } from '../harness/report.ts'
 import { median } from '../harness/stats.ts'
 
@@ -25,7 +25,7 @@ export const ledgerStart: BenchCase = {
       const times: number[] = []
       for (let run = 0; run < RUNS; run++) {
         const began = performance.now()
-        const ledger = await openLedger({ ...openingOf(file), since: 'active' })
+        const ledger = await openBenchLedger(file)
         times.push(performance.now() - began)
         // The head must not be in a segment that is a hole.
         await ledger.append({ kind: 'admin' })
@@ -38,8 +38,10 @@ export const ledgerStart: BenchCase = {
   },
 }
 
-function openingOf(file: string) {
-  return { path: file, tenant: '', replica: 'bench', clock: systemClock, ids: systemIds(systemClock) }
+/** Opens a ledger as a gateway does. */
+export function openBenchLedger(path: string, sealing?: SealingOptions): ReturnType<typeof openLedger> {
+  const options = { path, tenant: '', replica: 'bench', clock: systemClock, ids: systemIds(systemClock) }
+  return openLedger({ ...options, since: 'active', ...(sealing !== undefined && { sealing }) })
 }
 
 /** Writes so many sealed segments of a ledger. */

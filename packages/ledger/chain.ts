@@ -49,9 +49,9 @@ export class Chain {
 
   /** Verifies the next line; returns it, or its problem. */
   follow(buffer: Buffer, start: number, end: number): RawLine | ChainProblem {
-    const line = readRawLine(buffer, start, end)
-    if (typeof line === 'string') return { kind: 'broken', what: line }
     const prev = this.#head?.hash ?? ZERO_HASH
+    const line = readRawLine(buffer, start, end, prev)
+    if (typeof line === 'string') return { kind: 'broken', what: line }
     if (line.seq !== this.next || line.prev !== prev) return this.#explain(line)
     this.#previous = this.#head
     this.#head = line

@@ -59,10 +59,32 @@ export async function lineAt(source: ReadAt, start: number): Promise<Buffer | nu
   }
 }
 
-/** Returns the first offset at or after `from` at which a line begins, or `end` when none begins before it. */
+/** Returns the last line of a source of `bytes`, without its LF; null when it has none, or is longer than a record. */
+export async function lastLine(source: ReadAt, bytes: number): Promise<Buffer | null> {
+  for (let span = LINE_BYTES; ; span *= 4) {
+    const start = Math.max(0, bytes - span)
+    const block = Buffer.allocUnsafe(bytes - start)
+    // A compressed file is read frame by frame.
+    for (let got = 0; got < block.length; ) {
+      const count = await source.read(block.subarray(got), start + got)
+      if (count === 0) return null
+      got += count
+    }
+    if (block.at(-1) !== LF) return null
+    const line = block.subarray(0, -1)
+    const before = line.lastIndexOf(LF)
+    if (before !== -1 || start === 0) return line.subarray(before + 1)
+    if (span > MAX_LINE_BYTES) return null
+  }
+}
+
+/**
+ * Returns the first offset at or after `from` at which a line begins, or `end` when none begins before it, or within the length of a record: damage
+ * must not cost a read of the whole file.
+ */
 async function nextStart(source: ReadAt, from: number, end: number): Promise<number> {
   const block = Buffer.allocUnsafe(LINE_BYTES)
-  for (let at = from - 1; at < end; at += LINE_BYTES) {
+  for (let at = from - 1; at < Math.min(end, from + MAX_LINE_BYTES); at += LINE_BYTES) {
     const count = await source.read(block.subarray(0, Math.min(LINE_BYTES, end - at)), at)
     const lf = block.subarray(0, count).indexOf(LF)
     if (lf !== -1) return at + lf + 1

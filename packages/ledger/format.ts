@@ -50,6 +50,8 @@ const REC_WORD = Buffer.from('","rec":{')
 const LINE_END = Buffer.from(',"v":1}')
 const SEQ_WORD = Buffer.from('},"seq":')
 const LF = 0x0a
+const DIGIT_0 = 0x30
+const DIGIT_9 = 0x39
 const DOMAIN = Buffer.from(HASH_DOMAIN)
 const SHORTEST_LINE = PREV_END + REC_WORD.length + SEQ_WORD.length + 1 + LINE_END.length
 /** Offset of the record's opening brace. */
@@ -98,28 +100,47 @@ export interface RawLine {
 
 /**
  * Parses a line from its raw bytes without parsing the record, and verifies its hash. Returns a string when it is invalid. Bytes before `start` are
- * not modified; those inside are overwritten temporarily for hashing.
+ * not modified; those inside are overwritten temporarily for hashing. `expected`: the likely `prev`, which need not be copied then.
  */
-export function readRawLine(buffer: Buffer, start: number, end: number): RawLine | string {
-  const shape = lineShape(buffer, start, end)
-  if (typeof shape === 'string') return shape
-  const digest = buffer.toString('latin1', start + HASH_START, start + HASH_END)
-  if (bodyHash(buffer, start, end) !== digest) return 'the hash does not match the line'
-  const prev = buffer.toString('latin1', start + PREV_START, start + PREV_END)
-  return { hash: digest, prev, seq: shape.seq, recEnd: shape.recEnd, length: end - start }
+export function readRawLine(buffer: Buffer, start: number, end: number, expected = ''): RawLine | string {
+  const seqStart = seqStartOf(buffer, start, end)
+  if (typeof seqStart === 'string') return seqStart
+  const digest = bodyHash(buffer, start, end)
+  if (!hasText(buffer, start + HASH_START, digest)) return 'the hash does not match the line'
+  const isExpected = expected !== '' && hasText(buffer, start + PREV_START, expected)
+  const prev = isExpected ? expected : buffer.toString('latin1', start + PREV_START, start + PREV_END)
+  const recEnd = seqStart - SEQ_WORD.length + 1 - start
+  return { hash: digest, prev, seq: seqAt(buffer, seqStart, end - LINE_END.length), recEnd, length: end - start }
 }
+
+/** The bytes that the domain overwrites, for the time of hashing. */
+const overwritten = Buffer.alloc(DOMAIN.length)
 
 /** SHA-256 over the domain and the bytes from `"prev"` on: the domain overwrites the hash, so nothing is copied. */
 function bodyHash(buffer: Buffer, start: number, end: number): string {
   const from = start + BODY_START - DOMAIN.length
-  const before = buffer.toString('latin1', from, from + DOMAIN.length)
+  for (let index = 0; index < DOMAIN.length; index++) overwritten[index] = buffer[from + index] ?? 0
   put(buffer, from, DOMAIN)
   const digest = hash('sha256', buffer.subarray(from, end), 'hex')
-  buffer.write(before, from, 'latin1')
+  put(buffer, from, overwritten)
   return digest
 }
 
-function lineShape(buffer: Buffer, start: number, end: number): { seq: number; recEnd: number } | string {
+/** Compares ASCII text without creating a string. */
+function hasText(buffer: Buffer, at: number, text: string): boolean {
+  for (let index = 0; index < text.length; index++) if (buffer[at + index] !== text.charCodeAt(index)) return false
+  return true
+}
+
+/** Returns the number whose digits are from `at` to `end`. */
+function seqAt(buffer: Buffer, at: number, end: number): number {
+  let seq = 0
+  for (let index = at; index < end; index++) seq = seq * 10 + ((buffer[index] ?? 0) - DIGIT_0)
+  return seq
+}
+
+/** Returns the offset of the digits of `seq` in a line of the right form, or what is wrong. */
+function seqStartOf(buffer: Buffer, start: number, end: number): number | string {
   if (end - start < SHORTEST_LINE) return 'the line is too short for a record'
   const fixed =
     has(buffer, start, LINE_START) &&
@@ -127,21 +148,17 @@ function lineShape(buffer: Buffer, start: number, end: number): { seq: number; r
     has(buffer, start + PREV_END, REC_WORD) &&
     has(buffer, end - LINE_END.length, LINE_END)
   if (!fixed) return 'the line is not of the form {"hash":…,"prev":…,"rec":{…},"seq":n,"v":1}'
-  let at = end - LINE_END.length
-  let seq = 0
-  for (let scale = 1, digits = 0; digits < LONGEST_SEQ; digits++, scale *= 10) {
-    const digit = (buffer[at - 1] ?? 0) - 0x30
-    if (digit < 0 || digit > 9) break
-    seq += digit * scale
-    at--
-  }
-  if (
-    !has(buffer, at - SEQ_WORD.length, SEQ_WORD) ||
-    buffer.toString('latin1', at, end - LINE_END.length) !== String(seq)
-  ) {
-    return 'the line has no proper "seq"'
-  }
-  return { seq, recEnd: at - SEQ_WORD.length + 1 - start }
+  const seqEnd = end - LINE_END.length
+  let at = seqEnd
+  while (seqEnd - at < LONGEST_SEQ && isDigit(buffer[at - 1])) at--
+  const isCanonical = seqEnd - at === 1 || (at < seqEnd && buffer[at] !== DIGIT_0)
+  const isExact = seqEnd - at < LONGEST_SEQ || Number.isSafeInteger(seqAt(buffer, at, seqEnd))
+  if (!isCanonical || !isExact || !has(buffer, at - SEQ_WORD.length, SEQ_WORD)) return 'the line has no proper "seq"'
+  return at
+}
+
+function isDigit(byte = 0): boolean {
+  return byte >= DIGIT_0 && byte <= DIGIT_9
 }
 
 function has(buffer: Buffer, at: number, word: Buffer): boolean {

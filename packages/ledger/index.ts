@@ -2,7 +2,7 @@ export { type Capture, capturePath, openCapture, sealCapture } from './capture/c
 export type { Damage } from './chain.ts'
 export { type EvidenceQuery, type Gathered, gatherEvidence, type NotGathered } from './evidence/gather.ts'
 export { type EvidenceHead, readEvidenceHead, sealEvidence } from './evidence/object.ts'
-export { type EvidenceFinding, type EvidenceTrust, verifyEvidence } from './evidence/verify.ts'
+export { type EvidenceFinding, type EvidenceTrust, UNSIGNED_CHECKPOINT, verifyEvidence } from './evidence/verify.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export type { LedgerMoment } from './moment.ts'
 export {
@@ -70,7 +70,6 @@ export { replaceText } from './sequence/files.ts'
 export { scanPresent } from './sequence/scan.ts'
 export {
   type LedgerSegment,
-  loadSegments,
   SegmentListError,
   segmentPath,
   segmentsPath,
@@ -87,5 +86,6 @@ export { FileLedger, type LedgerMeter, LedgerUnavailableError, type UnreadBeginn
 export { type OpenLedgerOptions, openLedger, type SealingOptions } from './writer/open.ts'
 export { LedgerDamagedError } from './writer/reading.ts'
 export { type Repaired, repairLedger } from './writer/repair.ts'
+export { type RestoredSegment, RestoreError, restoreSegment } from './writer/restore-segment.ts'
 export { ListKeeper } from './writer/sealing/list-keeper.ts'
 export { openServiceLedger } from './writer/service.ts'

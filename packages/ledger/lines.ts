@@ -18,8 +18,8 @@ export interface ScanOptions {
   /** Buffer to read into (`scanBuffer`); default: one that no other scan uses. */
   readonly buffer?: Buffer
   /**
-   * Called for each line that has its LF, which `end` excludes. `offset` is the position of the line in the file. The buffer is valid only during
-   * the call. Returning false stops the scan.
+   * Called for each line that has its LF, which `end` excludes. `offset` is the position of the line in the file. The buffer ends with the bytes that
+   * were read, and is valid only during the call. Returning false stops the scan.
    */
   onLine(buffer: Buffer, start: number, end: number, offset: number): boolean
   /** Called after each chunk with the bytes read so far. */
@@ -70,7 +70,7 @@ async function scanInto(buffer: Buffer, source: ReadAt, options: ScanOptions): P
     const base = position - length
     let start = 0
     for (let lf = filled.indexOf(LF, length); lf !== -1; lf = filled.indexOf(LF, start)) {
-      if (!options.onLine(buffer, start, lf, base + start)) {
+      if (!options.onLine(filled, start, lf, base + start)) {
         return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: false }
       }
       start = lf + 1

@@ -10,7 +10,7 @@ import { TreeGrower } from '../proof/grower.ts'
 import { lastCheckpoint } from '../proof/stored-checkpoint.ts'
 import { type EvidenceQuery, type Gathered, gatherEvidence } from './gather.ts'
 import { type EvidenceHead, type EvidenceParts, sealEvidence } from './object.ts'
-import { verifyEvidence } from './verify.ts'
+import { UNSIGNED_CHECKPOINT, verifyEvidence } from './verify.ts'
 
 const signer = ephemeralSigner()
 const trust = { keys: [signer.publicKey], hmacKey: null, logKeys: null }
@@ -140,6 +140,9 @@ test('a seal or a checkpoint of another key proves nothing', async () => {
   const bytes = await sealEvidence(parts, stranger)
   const theirs = { ...trust, keys: [stranger.publicKey] }
   assert.match(String(await verifyEvidence(bytes, theirs)), /the checkpoint is not signed by the given key/)
+  // Not forged, but nothing that the second key could verify.
+  const both = { ...trust, keys: [signer.publicKey, ephemeralSigner('ML-DSA-44').publicKey] }
+  assert.equal(await verifyEvidence(await sealEvidence(parts, signer), both), UNSIGNED_CHECKPOINT)
 })
 
 test('an object whose line counts differ from its head is refused', async () => {

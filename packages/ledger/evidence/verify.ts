@@ -24,6 +24,9 @@ export interface EvidenceFinding {
   readonly anchored: boolean | null
 }
 
+/** Result for an object whose checkpoint has no signature that a given key could verify. */
+export const UNSIGNED_CHECKPOINT = 'nothing that was given signed the checkpoint'
+
 /** Verifies an evidence object with only itself and the keys. Resolves with a string that says what is wrong; never rejects. Works in slices. */
 export async function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): Promise<EvidenceFinding | string> {
   const parts = partsOf(bufferOf(bytes))
@@ -35,7 +38,7 @@ export async function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): P
   if (typeof checkpoint === 'string') return checkpoint
   if (checkpoint.ledgerId !== head.ledgerId) return 'the checkpoint is of another ledger'
   const signed = judgeCheckpoint(checkpoint, trust)
-  if (signed !== true) return signed === false ? 'nothing that was given signed the checkpoint' : signed
+  if (signed !== true) return signed === false ? UNSIGNED_CHECKPOINT : signed
   const fault = await linesFault(parts, new Map(proofs.map((proof) => [proof.seq, proof])), checkpoint)
   if (fault !== null) return fault
   const anchored = anchorOf(head, checkpoint, trust.logKeys)

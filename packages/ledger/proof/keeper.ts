@@ -1,12 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
 import type { Head } from '../format.ts'
+import { threadOptions } from '../thread-options.ts'
 
 /** Reply of the worker: the root, or the reason for its failure. */
 type TreeResult = { readonly root: string } | { readonly fault: string }
-
-/** Heap of the worker in MiB: it holds one chunk of the ledger at a time, and creates short-lived hashes. */
-const WORKER_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
 
 /** Maintains the tree of a ledger in use. Reading, hashing and writing nodes happen on a separate thread, at no cost to the writer of the ledger. */
 export class TreeKeeper {
@@ -44,13 +42,7 @@ export class TreeKeeper {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url), {
-      workerData: this.#ledgerPath,
-      resourceLimits: WORKER_HEAP,
-      // The worker needs no environment.
-      env: {},
-      execArgv: [],
-    })
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), threadOptions(this.#ledgerPath))
     worker.on('message', (answer: TreeResult) => this.#answer(answer))
     worker.on('error', (error) => this.#answer({ fault: reasonOf(error) }))
     worker.on('exit', () => {

@@ -1,4 +1,6 @@
 import { Worker } from 'node:worker_threads'
+import { threadOptions } from '../thread-options.ts'
+import { threadResult } from './thread-result.ts'
 
 /** Result of one compression. */
 export interface CompressResult {
@@ -8,37 +10,9 @@ export interface CompressResult {
   readonly isMismatch: boolean
 }
 
-/** Heap of the thread in MiB: it holds the frames of one write, and one chunk of the segment. */
-const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
-
 /** Compresses the sealed segment that begins with record `first` on a separate thread, which ends when the signal aborts. */
-export async function compressInThread(
-  ledgerPath: string,
-  first: number,
-  signal: AbortSignal,
-): Promise<CompressResult> {
-  const { promise, resolve } = Promise.withResolvers<CompressResult>()
-  const ended = (fault: string) => resolve({ fault, isMismatch: false })
-  const thread = new Worker(new URL('./compress-thread.ts', import.meta.url), {
-    workerData: { ledgerPath, first },
-    resourceLimits: THREAD_HEAP,
-    env: {},
-    execArgv: [],
-  })
-  thread.once('message', resolve)
-  thread.once('error', (error: Error) => ended(error.message))
-  thread.once('exit', () => ended('the thread has ended'))
-  thread.unref()
-  const stop = () => {
-    // A process with nothing else to do must stay alive until it has ended.
-    thread.ref()
-    void thread.terminate()
-  }
-  signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop()
-  try {
-    return await promise
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+export function compressInThread(ledgerPath: string, first: number, signal: AbortSignal): Promise<CompressResult> {
+  const workerData = { ledgerPath, first }
+  const thread = new Worker(new URL('./compress-thread.ts', import.meta.url), threadOptions(workerData))
+  return threadResult<CompressResult>(thread, signal, (fault) => ({ fault, isMismatch: false }))
 }

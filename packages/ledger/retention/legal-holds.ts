@@ -38,14 +38,19 @@ function legalHoldsPath(ledgerPath: string): string {
   return `${ledgerPath}.legal-holds.json`
 }
 
-/** Parses `namespace/agent/session`, `namespace/agent` or `from..to` (two records, or two times). Returns null when it is none of them. */
+/**
+ * Parses `session:namespace/agent/id`, `agent:namespace/name` (without a namespace it is `default`) or `from..to` (two records, or two times). The
+ * scope may be left out before a name with its namespace. Returns null when it is none of them.
+ */
 export function readHoldTarget(text: string): HoldTarget | null {
   const [from, to, more] = text.split('..')
   if (from !== undefined && to !== undefined && more === undefined) return rangeOf(from, to)
-  const names = text.split('/')
-  if (!names.every((name) => NAME.test(name))) return null
-  if (names.length === 3) return { session: text }
-  return names.length === 2 ? { agent: text } : null
+  const [, scope, name = ''] = /^(?:(agent|session):)?(.*)$/s.exec(text) ?? []
+  const target = scope === 'agent' && !name.includes('/') ? `default/${name}` : name
+  const names = target.split('/')
+  if (!names.every((one) => NAME.test(one))) return null
+  if (names.length === 3 && scope !== 'agent') return { session: target }
+  return names.length === 2 && scope !== 'session' ? { agent: target } : null
 }
 
 function rangeOf(from: string, to: string): HoldTarget | null {
@@ -56,7 +61,7 @@ function rangeOf(from: string, to: string): HoldTarget | null {
   return range.from.at <= range.to.at ? range : null
 }
 
-/** Returns the text that `readHoldTarget` parses. */
+/** Returns a text that `readHoldTarget` parses, as files have it: without scope. */
 export function textOfTarget(target: HoldTarget): string {
   if ('session' in target) return target.session
   if ('agent' in target) return target.agent

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { Head } from '../format.ts'
 import { type ReadAt, scanLines } from '../lines.ts'
 import { leafHash, MerkleTree, type TreeState } from '../proof/tree.ts'
+import { threadOptions } from '../thread-options.ts'
 
 /** Records to add to a tree: those of a file from its first line up to `to`. */
 export interface Growth {
@@ -20,18 +21,13 @@ export interface TreeMessage {
   readonly subtrees: readonly string[]
 }
 
-/** Heap of the thread in MiB: it holds one chunk of the file at a time. */
-const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
-
 /** Reads and hashes the file on a separate thread. */
 export const growInThread: GrowTree = ({ path, from, to }) => {
   const { promise, resolve, reject } = Promise.withResolvers<TreeState>()
-  const thread = new Worker(new URL('./grow-thread.ts', import.meta.url), {
-    workerData: { path, from: messageOf(from), to },
-    resourceLimits: THREAD_HEAP,
-    env: {},
-    execArgv: [],
-  })
+  const thread = new Worker(
+    new URL('./grow-thread.ts', import.meta.url),
+    threadOptions({ path, from: messageOf(from), to }),
+  )
   thread.once('message', (message: TreeMessage | string) => {
     if (typeof message === 'string') reject(new Error(message))
     else resolve(stateOf(message))

@@ -1,8 +1,8 @@
 import { basename, dirname, join } from 'node:path'
 import { isObject, LruCache } from '@plat/core'
-import { lineAt, seqOf, startOfLast } from '../find.ts'
+import { lastLine, lineAt, seqOf } from '../find.ts'
 import { openSource } from './compressed-file.ts'
-import type { SourceFile, SourceFiles } from './files.ts'
+import type { SourceFiles } from './files.ts'
 import { SegmentListError } from './segment-list-error.ts'
 import { readSegmentLine } from './segment-record.ts'
 
@@ -44,28 +44,38 @@ export function segmentPath(ledgerPath: string, first: number): string {
   return `${ledgerPath}.${String(first).padStart(SEQ_DIGITS, '0')}.jsonl`
 }
 
+/** The sealed segments of a ledger in order. */
+export interface LoadedSegments {
+  readonly segments: readonly LedgerSegment[]
+  /** The list has all of them: none had to be described from its file. */
+  readonly isListed: boolean
+}
+
 /**
- * Returns the sealed segments of a ledger in order, from the list and from the files: a file that the list lacks is added, and a file that is there
- * has not left. Only sizes and places are trusted here; the chain is verified where it is read. Throws SegmentListError.
+ * Returns the sealed segments of a ledger, from the list and from the files: a file that the list lacks is added, and a file that is there has not
+ * left. Only sizes and places are trusted here; the chain is verified where it is read. Throws SegmentListError.
  */
-export async function loadSegments(ledgerPath: string, files: SourceFiles): Promise<readonly LedgerSegment[]> {
+export async function loadSegments(ledgerPath: string, files: SourceFiles): Promise<LoadedSegments> {
   const [listed, names] = await Promise.all([
     listedIn(segmentsPath(ledgerPath), files),
     files.names(dirname(ledgerPath)),
   ])
   const byFirst = new Map(listed.map((segment) => [segment.first, segment]))
   const here = filesOfSegments(basename(ledgerPath), names)
+  let isListed = true
   for (const [first, found] of here) {
     const entry = byFirst.get(first)
     if (entry?.file !== undefined && entry.file !== null && found.includes(entry.file)) continue
     const segment = await findSegment({ folder: dirname(ledgerPath), first, found, files }, entry)
-    if (segment !== null) byFirst.set(first, segment)
+    if (segment === null) continue
+    byFirst.set(first, segment)
+    isListed = false
   }
   const segments = [...byFirst.values()].map((segment) =>
     // It was copied back, and removed again.
     segment.left !== null && segment.file !== null && !here.has(segment.first) ? { ...segment, file: null } : segment,
   )
-  return segments.sort((a, b) => a.first - b.first)
+  return { segments: segments.sort((a, b) => a.first - b.first), isListed }
 }
 
 /** Returns the names of the files of each segment, by `first`; the plain one before the compressed one. */
@@ -152,10 +162,6 @@ async function describeSegment(path: string, first: number, files: SourceFiles):
   } finally {
     await file.close()
   }
-}
-
-async function lastLine(file: SourceFile, bytes: number): Promise<Buffer | null> {
-  return await lineAt(file, await startOfLast(file, 1, { from: 0, to: bytes }))
 }
 
 function timeOf(line: Buffer): string {

@@ -42,6 +42,7 @@ export class LedgerSequence implements ReadAt {
   readonly #ledgerPath: string
   readonly #files: SourceFiles
   #segments: readonly LedgerSegment[] = []
+  #isListed = true
   /** Sealed parts, then the active one. */
   #parts: readonly LedgerPart[] = []
   #active: { readonly file: SourceFile; readonly identity: string } | null = null
@@ -66,6 +67,11 @@ export class LedgerSequence implements ReadAt {
   /** The sealed segments in order. */
   get segments(): readonly LedgerSegment[] {
     return this.#segments
+  }
+
+  /** Returns whether the list has all sealed segments. */
+  get isListed(): boolean {
+    return this.#isListed
   }
 
   /** All files in order; the last is the active one. */
@@ -221,11 +227,12 @@ export class LedgerSequence implements ReadAt {
     await using opened = new AsyncDisposableStack()
     const file = identity === null ? null : await this.#files.open(this.#ledgerPath)
     opened.defer(() => file?.close())
-    const segments = await loadSegments(this.#ledgerPath, this.#files)
+    const { segments, isListed } = await loadSegments(this.#ledgerPath, this.#files)
     if ((await this.#files.identity(this.#ledgerPath)) !== identity) return false
     await this.#active?.file.close()
     this.#active = file === null || identity === null ? null : { file, identity }
     this.#segments = segments
+    this.#isListed = isListed
     this.#parts = partsOf(this.#ledgerPath, segments)
     opened.move()
     return true

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Head } from '../format.ts'
+import { threadOptions } from '../thread-options.ts'
 
 /** Result of verifying one sealed segment, or the beginning of the active file. */
 export interface SegmentResult {
@@ -19,17 +20,12 @@ export interface VerifySegmentsOptions {
   readonly onFault: (error: Error) => void
 }
 
-/** Heap of the thread in MiB: it holds one chunk of a segment at a time. */
-const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
-
 /** Verifies what a start did not read, if it is here: the beginning of the active file and the sealed segments, one after the other, on a separate thread. Returns a function that stops it. */
 export function verifySegments(path: string, options: VerifySegmentsOptions): () => Promise<void> {
-  const thread = new Worker(new URL('./verify-thread.ts', import.meta.url), {
-    workerData: { path, bytesPerSecond: options.bytesPerSecond, unread: options.unread },
-    resourceLimits: THREAD_HEAP,
-    env: {},
-    execArgv: [],
-  })
+  const thread = new Worker(
+    new URL('./verify-thread.ts', import.meta.url),
+    threadOptions({ path, bytesPerSecond: options.bytesPerSecond, unread: options.unread }),
+  )
   thread.on('message', options.onSegment)
   thread.once('error', options.onFault)
   thread.unref()

@@ -157,11 +157,13 @@ export class PartVerifier {
     const tree = start.tree === null ? null : new MerkleTree(start.tree)
     let bytes = 0
     const onRecord = (buffer: Buffer, from: number, line: RawLine): ChainProblem | null => {
-      const text = buffer.subarray(from, from + line.length)
-      if (line.seq === 0) this.#ledgerId = ledgerIdOf(text)
-      const what = strict ? strictProblem(text) : null
-      if (what !== null) return { kind: 'broken', what }
-      tree?.add(leafHash(text))
+      if (strict || tree !== null || line.seq === 0) {
+        const text = buffer.subarray(from, from + line.length)
+        if (line.seq === 0) this.#ledgerId = ledgerIdOf(text)
+        const what = strict ? strictProblem(text) : null
+        if (what !== null) return { kind: 'broken', what }
+        tree?.add(leafHash(text))
+      }
       bytes += line.length + 1
       if (this.#fault?.seq === line.seq) return { kind: 'broken', what: this.#fault.what }
       return this.#compare(line, tree)

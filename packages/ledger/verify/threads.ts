@@ -3,6 +3,7 @@ import { reasonOf } from '@plat/core'
 import { messageOf, stateOf, type TreeMessage } from '../sequence/grow.ts'
 import { SegmentListError } from '../sequence/segment-list.ts'
 import { SegmentDamagedError } from '../sequence/segment-list-error.ts'
+import { threadOptions } from '../thread-options.ts'
 import type { Claim } from './claim-table.ts'
 import type { PartClaims, PartResult, PartStart } from './part.ts'
 import type { PartRunner, VerifyJob } from './runner.ts'
@@ -22,9 +23,6 @@ export type FromThread =
   | { readonly result: (Omit<PartResult, 'end'> & { readonly end: StartMessage }) | null }
   | { readonly fault: string; readonly isUsage: boolean; readonly isDamage: boolean }
 
-/** Heap of a thread in MiB: it holds a chunk of one file and its claims, both outside of the heap. */
-const THREAD_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 }
-
 /** Runs on a separate thread. */
 export class ThreadRunner implements PartRunner {
   readonly #worker: Worker
@@ -32,12 +30,7 @@ export class ThreadRunner implements PartRunner {
   #fault: Error | null = null
 
   constructor(job: VerifyJob, onProgress: (bytes: number) => void) {
-    this.#worker = new Worker(new URL('./part-thread.ts', import.meta.url), {
-      workerData: job,
-      resourceLimits: THREAD_HEAP,
-      env: {},
-      execArgv: [],
-    })
+    this.#worker = new Worker(new URL('./part-thread.ts', import.meta.url), threadOptions(job))
     this.#worker.on('message', (message: FromThread) => {
       if ('progress' in message) onProgress(message.progress)
       else this.#waiting?.resolve(message)

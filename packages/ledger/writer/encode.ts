@@ -53,6 +53,7 @@ function inOrder(rec: Rec, stamp: Stamp) {
     jti: rec.jti,
     kind: rec.kind,
     maxTokens: rec.maxTokens,
+    media: rec.media,
     method: rec.method,
     model: rec.model,
     ms: rec.ms,

@@ -65,7 +65,12 @@ const noMeter: LedgerMeter = { committed() {}, missed() {}, poisoned() {}, recov
 export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger> {
   const { path, clock } = options
   const files = options.files ?? systemFiles
-  const unlock = lockPath(path)
+  const release = lockPath(path)
+  const list = options.sealing?.list ?? new ListKeeper(path, options.files ?? null, { clock })
+  const unlock = () => {
+    list.close()
+    release()
+  }
   let handle: AppendHandle | null = null
   let ledger: FileLedger | null = null
   await using opened = new AsyncDisposableStack()
@@ -85,8 +90,10 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
       handle = sealFile({ path, files, first: start.first, isRetry: false, ...sealed })
       start = sealed.next
     }
+    // Otherwise each reader would look into the files that are missing in the list.
+    if (options.sealing !== undefined && (sealed !== null || !sequence.isListed)) await list.update()
     const ledgerId = known ?? options.ids.uuid()
-    ledger = createLedger(options, { handle, files, start, head: found.head, unread, unlock, ledgerId, calls })
+    ledger = createLedger(options, { list, handle, files, start, head: found.head, unread, unlock, ledgerId, calls })
     // Without a readable genesis there is no ledger id to store a head under.
     if (known !== null || found.head === null) ledger.keepHead(keeperOf(ledger, { ledgerId, stores, options }))
     const records = [...(await asideRecords(path, files, found.head)), ...lost.map(unknownOutcome)]
@@ -104,6 +111,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
 }
 
 interface LedgerParts {
+  readonly list: ListKeeper
   readonly handle: AppendHandle
   readonly files: Files
   readonly start: FileStart
@@ -114,11 +122,10 @@ interface LedgerParts {
   readonly calls: OpenCalls
 }
 
-function createLedger(options: OpenLedgerOptions, { ledgerId, calls, ...parts }: LedgerParts): FileLedger {
+function createLedger(options: OpenLedgerOptions, { ledgerId, calls, list, ...parts }: LedgerParts): FileLedger {
   const { path, tenant, replica, clock, sealing, onDurable, meter = noMeter } = options
   const intents = new OpenIntents(calls.intents())
-  const list = sealing?.list ?? new ListKeeper(path, options.files ?? null, {})
-  const onSealed = () => list.update()
+  const onSealed = () => void list.update()
   const ledger = new FileLedger({
     ...{ path, ledgerId, tenant, replica, clock, meter, intents, onSealed, ...parts },
     ...(onDurable !== undefined && { onDurable }),

@@ -1,15 +1,20 @@
 import { dirname } from 'node:path'
-import { reasonOf } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import type { Files } from '@plat/state'
 import { asyncFiles, replaceText, sourceFilesOver, syncFolder } from '../../sequence/files.ts'
 import { type LedgerSegment, loadSegments, segmentsPath, writeList } from '../../sequence/segment-list.ts'
 
 export interface ListKeeperOptions {
+  /** For another attempt after a failure; absent: the next change is one. */
+  readonly clock?: Clock
   /** Called with the segments whenever the list was written. */
   readonly onListed?: (segments: readonly LedgerSegment[]) => void
   /** Called when it could not be written after a segment was sealed or compressed. */
   readonly onFault?: (reason: string) => void
 }
+
+/** Time before another attempt, in milliseconds. */
+const RETRY_MS = 10_000
 
 /**
  * The only writer of the list of sealed segments. No commit waits for it, since it can be rebuilt from the files; except for segments that left, which
@@ -21,6 +26,8 @@ export class ListKeeper {
   readonly #options: ListKeeperOptions
   #running: Promise<unknown> = Promise.resolve()
   #isDue = false
+  #cancelRetry: () => void = () => {}
+  #isClosed = false
   #left: readonly LedgerSegment[] = []
 
   /** `files`: null for the system's. */
@@ -30,23 +37,35 @@ export class ListKeeper {
     this.#options = options
   }
 
-  /** Called when a segment was sealed, or its file has another name. */
-  update(): void {
+  /** Called when a segment was sealed, or its file has another name. Never rejects: after a failure it is tried again. */
+  async update(): Promise<void> {
     if (this.#isDue) return
     this.#isDue = true
-    this.change((segments) => {
-      this.#isDue = false
-      return segments
-    }).catch((error: unknown) => {
+    this.#cancelRetry()
+    try {
+      await this.change((segments) => {
+        this.#isDue = false
+        return segments
+      })
+    } catch (error) {
       this.#isDue = false
       this.#options.onFault?.(reasonOf(error))
-    })
+      if (!this.#isClosed)
+        this.#cancelRetry = this.#options.clock?.after(RETRY_MS, () => void this.update()) ?? this.#cancelRetry
+    }
+  }
+
+  /** Ends attempts after a failure. */
+  close(): void {
+    this.#isClosed = true
+    this.#cancelRetry()
   }
 
   /** Replaces the segments by what `changed` returns for the current ones. Resolves when the list is durable. */
   async change(changed: (segments: readonly LedgerSegment[]) => readonly LedgerSegment[]): Promise<void> {
     const run = this.#running.then(async () => {
-      const segments = changed(this.#withLeft(await loadSegments(this.#path, this.#source())))
+      const loaded = await loadSegments(this.#path, this.#source())
+      const segments = changed(this.#withLeft(loaded.segments))
       await this.#write(writeList(segments))
       this.#left = segments.filter(({ left }) => left !== null)
       this.#options.onListed?.(segments)
