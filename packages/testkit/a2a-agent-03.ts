@@ -1,5 +1,3 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { text } from 'node:stream/consumers'
 import type { AgentCard, Message, Part, Task, TaskStatusUpdateEvent } from 'a2a-sdk-0.3'
 import {
   type AgentExecutor,
@@ -10,58 +8,18 @@ import {
   JsonRpcTransportHandler,
   type RequestContext,
 } from 'a2a-sdk-0.3/server'
-import type { Reached, TestAgent, TestAgentSetup } from './a2a-agent.ts'
-import { closed, listening } from './local.ts'
+import { type Instead, startAgentServer, type TestAgent } from './a2a-server.ts'
 
 /** Starts an agent that speaks only A2A 0.3, made with that version of the protocol's SDK. It follows `LegacyInstruction`. */
-export async function startLegacyAgent({
-  instead = () => false,
-}: Pick<TestAgentSetup, 'instead'> = {}): Promise<TestAgent> {
-  const reached: Reached[] = []
-  let cardsServed = 0
-  const server = createServer((request, response) => void answer(request, response))
-  const url = `http://127.0.0.1:${await listening(server)}/rpc`
-  const card = cardAt(url)
-  const pushes = new InMemoryPushNotificationStore()
-  const handler = new JsonRpcTransportHandler(
-    new DefaultRequestHandler(card, new InMemoryTaskStore(), new LegacyInstruction(), undefined, pushes),
-  )
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    if (request.method === 'GET') {
-      cardsServed++
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(card))
-      return
-    }
-    const body = await text(request)
-    const one = { method: String(JSON.parse(body).method), headers: request.headers, body }
-    reached.push(one)
-    if (!instead(one, response)) await answerBySdk(handler, body, response)
-  }
-  return {
-    url,
-    reached,
-    get cardsServed() {
-      return cardsServed
-    },
-    close: () => closed(server),
-  }
-}
-
-async function answerBySdk(handler: JsonRpcTransportHandler, body: string, response: ServerResponse): Promise<void> {
-  const answer = await handler.handle(JSON.parse(body))
-  if (!(Symbol.asyncIterator in answer)) {
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify(answer))
-    return
-  }
-  response.setHeader('content-type', 'text/event-stream')
-  response.flushHeaders()
-  try {
-    for await (const event of answer) response.write(`data: ${JSON.stringify(event)}\n\n`)
-  } finally {
-    response.end()
-  }
+export function startLegacyAgent({ instead = () => false }: { readonly instead?: Instead } = {}): Promise<TestAgent> {
+  return startAgentServer((url) => {
+    const card = cardAt(url)
+    const pushes = new InMemoryPushNotificationStore()
+    const handler = new JsonRpcTransportHandler(
+      new DefaultRequestHandler(card, new InMemoryTaskStore(), new LegacyInstruction(), undefined, pushes),
+    )
+    return { card, respond: ({ body }) => handler.handle(JSON.parse(body)) }
+  }, instead)
 }
 
 function cardAt(url: string): AgentCard {

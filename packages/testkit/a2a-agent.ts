@@ -1,5 +1,3 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
-import { text } from 'node:stream/consumers'
 import { AgentCard, Extensions, type Message, Role, type Task, TaskState } from '@a2a-js/sdk'
 import {
   AgentEvent,
@@ -13,101 +11,42 @@ import {
   type RequestContext,
   UnauthenticatedUser,
 } from '@a2a-js/sdk/server'
-import { closed, listening } from './local.ts'
-
-/** A request as it reached the agent. */
-export interface Reached {
-  readonly method: string
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-}
-
-/** A real agent that speaks A2A 1.0 over JSON-RPC, made with the protocol's own SDK. */
-export interface TestAgent {
-  /** Where it is called. */
-  readonly url: string
-  /** Everything that was posted to it, in order. */
-  readonly reached: readonly Reached[]
-  /** Number of requests for its card. */
-  readonly cardsServed: number
-  close(): Promise<void>
-}
+import { type Instead, startAgentServer, type TestAgent } from './a2a-server.ts'
 
 export interface TestAgentSetup {
   /** Laid over its card. */
   readonly card?: object
-  /** Answers posts in place of the SDK, for what no honest agent sends; false: it did not. */
-  readonly instead?: (request: Reached, response: ServerResponse) => boolean
+  readonly instead?: Instead
   /** Called with the text of each message while the agent handles it, before its message or its task's result. */
   readonly work?: (text: string) => Promise<void>
 }
 
-/** Starts it on a free port of loopback. What it does is said by the text of a message; see `AgentInstruction`. */
-export async function startTestAgent({
+/** Starts an agent that speaks A2A 1.0 on a free port of loopback. The text of a message instructs it; see `AgentInstruction`. */
+export function startTestAgent({
   card = {},
   instead = () => false,
   work = async () => {},
 }: TestAgentSetup = {}): Promise<TestAgent> {
-  const reached: Reached[] = []
-  let cardsServed = 0
-  const server = createServer((request, response) => void answer(request, response))
-  const url = `http://127.0.0.1:${await listening(server)}/rpc`
-  const described = AgentCard.fromJSON({ ...cardAt(url), ...card })
-  const handler = new JsonRpcTransportHandler(
-    new DefaultRequestHandler(
-      described,
-      new InMemoryTaskStore(),
-      new AgentInstruction(work),
-      undefined,
-      new InMemoryPushNotificationStore(),
-    ),
-  )
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    if (request.method === 'GET') {
-      cardsServed++
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(AgentCard.toJSON(described)))
-      return
+  return startAgentServer((url) => {
+    const described = AgentCard.fromJSON({ ...cardAt(url), ...card })
+    const pushes = new InMemoryPushNotificationStore()
+    const handler = new JsonRpcTransportHandler(
+      new DefaultRequestHandler(described, new InMemoryTaskStore(), new AgentInstruction(work), undefined, pushes),
+    )
+    return {
+      card: AgentCard.toJSON(described),
+      respond: ({ headers, body }) =>
+        handler.handle(
+          JSON.parse(body),
+          defaultServerCallContextBuilder({
+            extensions: Extensions.parseServiceParameter(undefined),
+            user: new UnauthenticatedUser(),
+            headers,
+            requestedVersion: String(headers['a2a-version']),
+          }),
+        ),
     }
-    const body = await text(request)
-    const one = { method: String(JSON.parse(body).method), headers: request.headers, body }
-    reached.push(one)
-    if (!instead(one, response)) await answerBySdk(handler, one, response)
-  }
-  return {
-    url,
-    reached,
-    get cardsServed() {
-      return cardsServed
-    },
-    close: () => closed(server),
-  }
-}
-
-async function answerBySdk(
-  handler: JsonRpcTransportHandler,
-  { headers, body }: Reached,
-  response: ServerResponse,
-): Promise<void> {
-  const context = defaultServerCallContextBuilder({
-    extensions: Extensions.parseServiceParameter(undefined),
-    user: new UnauthenticatedUser(),
-    headers,
-    requestedVersion: String(headers['a2a-version']),
-  })
-  const answer = await handler.handle(JSON.parse(body), context)
-  if (!(Symbol.asyncIterator in answer)) {
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify(answer))
-    return
-  }
-  response.setHeader('content-type', 'text/event-stream')
-  response.flushHeaders()
-  try {
-    for await (const event of answer) response.write(`data: ${JSON.stringify(event)}\n\n`)
-  } finally {
-    response.end()
-  }
+  }, instead)
 }
 
 function cardAt(url: string): object {

@@ -76,7 +76,7 @@ export const everything: Values = {
   },
 }
 
-/** Without what can be left out: files that somebody else writes, a ledger that may go, no network policies. */
+/** Without what can be left out: files that others write, a ledger that may go, no network policies. */
 export const bare: Values = {
   image,
   identity: { bootstrap: { enabled: false } },

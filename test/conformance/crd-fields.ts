@@ -198,6 +198,8 @@ export const agentFields: Fields = {
   ...below('model', model),
   modelRoutes: { ...strings, maxItems: 64 },
   'modelRoutes[]': { ...string, pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' },
+  modelUses: { ...strings, maxItems: 8 },
+  'modelUses[]': { ...string, enum: ['images', 'audio'] },
   a2a: object,
   ...below('a2a', a2a),
 }

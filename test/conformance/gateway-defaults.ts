@@ -37,7 +37,7 @@ const emptyLists = `
   infra.tiers.addProtectedAddresses`
 
 const emptyMaps = `
-  upstreams models modelRouting.tierJurisdictions modelRouting.dataClassModels dlpProfiles dlp.namespaces dlp.servers dlp.models
+  upstreams endpointJurisdictions models modelRouting.tierJurisdictions modelRouting.dataClassModels dlpProfiles dlp.namespaces dlp.servers dlp.models
   approvalQuorum.rules web.namespaces adminAuth.roles adminAuth.namespaceRoles otel.resourceAttributes infra.budgets.perSession
   infra.budgets.perAgent`
 
@@ -89,6 +89,9 @@ export const gatewayDefaults: Defaults = {
   'modelRouting.cooldownSeconds': 30,
   'modelRouting.probeIntervalSeconds': 0,
   'modelRouting.cacheMaxBytes': 32 * MIB,
+  'modelUploads.maxBytes': 32 * MIB,
+  'modelUploads.totalBytes': 1024 * MIB,
+  'modelUploads.dir': '',
   auditFailurePolicy: 'open',
   auditCheckpointIntervalSeconds: 60,
   auditCheckpointEvery: 1000,
@@ -233,6 +236,20 @@ export const keysBeyondContract: readonly string[] = [
   'tokenExchangeAudiences',
   'adminAuth.people',
   'adminAuth.oidc.resource',
+  'endpointJurisdictions',
+  'adminAuth.stepUp.approve.acr',
+  'adminAuth.stepUp.approve.amr',
+  'adminAuth.stepUp.approve.maxAgeSeconds',
+  'adminAuth.stepUp.revoke.acr',
+  'adminAuth.stepUp.revoke.amr',
+  'adminAuth.stepUp.revoke.maxAgeSeconds',
+  'adminAuth.stepUp.accept.acr',
+  'adminAuth.stepUp.accept.amr',
+  'adminAuth.stepUp.accept.maxAgeSeconds',
+  'console.clientID',
+  'console.clientSecretFile',
+  'console.sessionSeconds',
+  'console.idleSeconds',
   'otel.jurisdiction',
   'policy.rego.jurisdiction',
   'auditRetention.jurisdiction',

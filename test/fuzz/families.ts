@@ -26,6 +26,8 @@ export const json: Families = {
   'members in many objects': (n) => `[${many(n, (at) => `{"a${at}":1}`).join(',')}]`,
   'the same members': (n) => `[${'{"a":1,"b":""},'.repeat(n / 15)}1]`,
   'escaped names': (n) => `{${many(n, (at) => `"\\u0061${at}":1`).join(',')}}`,
+  'escaped names in many objects': (n) => `[${'{"\\u0061":1},'.repeat(n / 13)}1]`,
+  'backslashes in names': (n) => `[${many(n, (at) => `{"\\\\${at}":1}`).join(',')}]`,
   'long names': (n) => `{"${'a'.repeat(n / 2)}":1,"${'a'.repeat(n / 2)}b":1}`,
   'empty values': (n) => `[${'[],{},'.repeat(n / 6)}1]`,
   strings: (n) => `[${many(n, (at) => `"${at.toString(36)}"`).join(',')}]`,

@@ -1,5 +1,6 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { isPromise } from '@plat/core'
 
 /** The measured parser. */
 export type Work = () => unknown
@@ -111,7 +112,7 @@ export async function onceCost(run: Work): Promise<Cost> {
   const turns = new Turns()
   try {
     const result = run()
-    if (result instanceof Promise) await result
+    if (isPromise(result)) await result
   } catch {
     // Refused, which may cost no more than reading it.
   }

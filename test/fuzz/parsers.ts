@@ -70,6 +70,7 @@ export const PARSERS = {
   'task lists of A2A': 'services/gateway/planes/a2a/list.ts',
   'requests to models': 'services/gateway/planes/model/request.ts',
   'translation for models': 'services/gateway/planes/model/translate/messages.ts',
+  forms: 'services/gateway/planes/model/uploads/parser.ts',
   'chunks of models': 'services/gateway/planes/model/redact/chunk-texts.ts',
   'events of models': 'services/gateway/planes/model/redact/event-texts.ts',
   'event streams of AWS': 'services/gateway/planes/model/translate/aws-stream.ts',

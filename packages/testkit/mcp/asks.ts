@@ -22,8 +22,10 @@ function addRequests(server: McpServer): void {
   addTool(server, 'test_sampling', async ({ mcpReq }) => {
     const message = { role: 'user', content: { type: 'text', text: 'Say something.' } } as const
     const params = { messages: [message], maxTokens: 100 }
-    const { content } = await mcpReq.send({ method: 'sampling/createMessage', params })
-    return text(`LLM response: ${JSON.stringify(content)}`)
+    const steps: number[] = []
+    const onprogress = ({ progress }: { readonly progress: number }) => void steps.push(progress)
+    const { content } = await mcpReq.send({ method: 'sampling/createMessage', params }, { onprogress })
+    return text(`LLM response: ${JSON.stringify(content)}${steps.map((step) => `, progress ${step}`).join('')}`)
   })
   addTool(server, 'test_elicitation', async ({ mcpReq }) => {
     const params = { message: 'Who are you?', requestedSchema: form('username', 'email') }

@@ -124,7 +124,7 @@ export class Browser {
   #cookieFor(url: URL): string {
     const mine = [...this.#cookies].filter(
       ([, { host, path, isSecure }]) =>
-        host === url.hostname && url.pathname.startsWith(path) && (!isSecure || url.protocol === 'https:'),
+        host === url.hostname && url.pathname.startsWith(path) && (!isSecure || isTrustworthy(url)),
     )
     return mine.map(([key, { value }]) => `${key.slice(key.lastIndexOf(' ') + 1)}=${value}`).join('; ')
   }
@@ -140,12 +140,17 @@ export class Browser {
     const isSecure = attributes.some((one) => one.toLowerCase() === 'secure')
     const path = isLabelled('path') ?? '/'
     if (name.startsWith('__Host-') && (!isSecure || path !== '/' || isLabelled('domain') !== null)) return
-    if (isSecure && url.protocol !== 'https:') return
+    if (isSecure && !isTrustworthy(url)) return
     const key = `${url.hostname} ${path} ${name}`
     const isGone = isLabelled('max-age') === '0' || Date.parse(isLabelled('expires') ?? '') <= 0 || value === ''
     if (isGone) this.#cookies.delete(key)
     else this.#cookies.set(key, { value, host: url.hostname, path, isSecure })
   }
+}
+
+/** Browsers take cookies marked as secure over TLS and from loopback hosts (Secure Contexts, section 3.1). */
+function isTrustworthy({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || hostname === 'localhost' || hostname.startsWith('127.')
 }
 
 /** Where a page leads by itself. */

@@ -35,8 +35,9 @@ export async function rustProgram(crate: string, name: string): Promise<RustProg
 /** Starts a program that prints its URL first. */
 export async function startPrinting(
   program: string,
+  args: readonly string[] = [],
 ): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
-  const child = spawn(program, [], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })
   const [url] = await Promise.race([once(lines, 'line'), once(child, 'exit').then(() => [''])])
   if (typeof url !== 'string' || url === '') throw new Error(`${program} ended before it printed its URL`)

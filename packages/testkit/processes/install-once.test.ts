@@ -19,7 +19,7 @@ test('packages that several tests need at the same time are installed once', asy
   assert.equal(installs, 1)
 })
 
-test('what the installer wrote last is the reason, and the next test tries again', async () => {
+test('the last line of the installer is the reason, and the next test tries again', async () => {
   const dir = join(tempFolder(), 'packages')
   const script = 'echo first >&2; echo no such version >&2; exit 1'
   assert.equal(await installOnce(dir, () => promisify(execFile)('sh', ['-c', script])), 'no such version')

@@ -13,10 +13,13 @@ const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/pl
 export type Python = { readonly path: string } | { readonly missing: string }
 
 /**
- * Resolves to a Python with the packages of a requirements file, in a virtual environment of `interpreter` that is created once for each content.
+ * Resolves to a Python with the packages of a requirements file, in a virtual environment of `interpreter` that is created once for each content
+ * and interpreter.
  */
 export async function pythonWith(requirements: string, interpreter = 'python3'): Promise<Python> {
-  const key = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16)
+  const content = createHash('sha256').update(readFileSync(requirements))
+  if (interpreter !== 'python3') content.update(interpreter)
+  const key = content.digest('hex').slice(0, 16)
   const dir = path.join(CACHE, key)
   const python = path.join(dir, 'bin/python')
   const reason = await installOnce(dir, async () => {
