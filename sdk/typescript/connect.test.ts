@@ -10,7 +10,7 @@ import { bootstrap, connect, fixedToken, readClaims, untilApproved } from './ind
 const gatewayURL = 'https://gateway.example'
 const json = { 'content-type': 'application/json' }
 
-test('what is not set is named, with how to set it', async () => {
+test('a missing setting is named, with the way to set it', async () => {
   await assert.rejects(connect({ env: {} }), /set PLAT_GATEWAY_URL, or give gatewayURL/)
   await assert.rejects(connect({ env: { PLAT_GATEWAY_URL: gatewayURL } }), /set PLAT_TOKEN_FILE or PLAT_BOOTSTRAP_URL/)
   await assert.rejects(connect({ env: { PLAT_GATEWAY_URL: 'gateway.example' } }), /gatewayURL must be an http or https/)

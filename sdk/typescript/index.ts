@@ -1,5 +1,6 @@
 export type { PrincipalVerified, SessionClaims } from '@plat/tokens'
 export { untilApproved } from './call/approved.ts'
+export { currentTraceparent, withTraceparent } from './call/trace.ts'
 export { type ConnectOptions, connect } from './connect.ts'
 export type { DenialCode } from './denied/codes.ts'
 export {
@@ -15,6 +16,13 @@ export {
 export { denialIn, deniedBy } from './denied/error.ts'
 export { PlatError } from './error.ts'
 export { TokenRefusedError, type Trust } from './server/keys.ts'
+export {
+  callerOf,
+  expressMiddleware,
+  fastifyHook,
+  honoMiddleware,
+  type MiddlewareOptions,
+} from './server/middleware.ts'
 export {
   createTransactionVerifier,
   type Transaction,

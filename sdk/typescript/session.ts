@@ -250,6 +250,11 @@ export class Session {
     this.#parts.keeper?.close()
   }
 
+  /** The same at the end of a block: `await using session = await connect()`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close()
+  }
+
   #fetching(manner: RefusalHandling): typeof globalThis.fetch {
     return (input, init) => this.#governed.send(input, init, manner)
   }

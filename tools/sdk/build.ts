@@ -45,7 +45,7 @@ function configOf(root: string, out: string): object {
       allowImportingTsExtensions: false,
       // APIs that the oldest Node lacks do not compile.
       target: 'es2023',
-      lib: ['es2023', 'es2024.string'],
+      lib: ['es2023', 'es2024.string', 'esnext.disposable'],
       typeRoots: [path.join(root, 'node_modules/@types')],
       rootDir: 'src',
       outDir: path.join(out, 'lib'),

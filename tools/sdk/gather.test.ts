@@ -42,7 +42,7 @@ test('names are followed through a face to the file that holds them, and nothing
   })
 })
 
-test('what the published package does not have stops the build, and is named', () => {
+test('a dependency that the published package lacks stops the build, and is named', () => {
   const of = (text: string) => () => gathered({ ...core, 'sdk/x/index.ts': text })
   assert.throws(of("import { d } from '@plat/core'\n"), /packages\/core\/d\.ts: imports pino, which the published/)
   assert.throws(of("import type { Log } from '@plat/process'\n"), /index\.ts: imports @plat\/process, which/)

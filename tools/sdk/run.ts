@@ -1,10 +1,15 @@
 import { rmSync } from 'node:fs'
 import path from 'node:path'
 import { buildSdk } from './build.ts'
+import { buildPythonSdk } from './python.ts'
 
-/** `npm run build:sdk [folder]`: writes the package that is published, ready for `npm publish sdk/typescript/dist`. */
+/**
+ * `npm run build:sdk [folder]` writes the npm package that is published, `npm run build:sdk:python [folder]` the wheel and the source distribution.
+ */
 const root = path.resolve(import.meta.dirname, '../..')
-const out = path.resolve(root, process.argv[2] ?? 'sdk/typescript/dist')
+const isPython = process.argv[2] === '-python'
+const out = path.resolve(root, process.argv[isPython ? 3 : 2] ?? `sdk/${isPython ? 'python' : 'typescript'}/dist`)
 rmSync(out, { recursive: true, force: true })
-buildSdk(root, out)
+if (isPython) await buildPythonSdk(root, out)
+else buildSdk(root, out)
 console.log(`built ${path.relative(root, out)}`)

@@ -2,9 +2,10 @@ import type { Clock } from '@plat/core'
 import { sleep } from '../clock.ts'
 import type { DenialCode } from '../denied/codes.ts'
 import { denialIn, factsOfBody } from '../denied/error.ts'
-import { retryAfterIn } from '../denied/response.ts'
+import { retryAfterIn } from '../denied/retry-after.ts'
 import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
 import { type GatewayAddresses, type Sendable, sendable } from './request.ts'
+import { currentTraceparent } from './trace.ts'
 
 /** Maximum sends of one call, and the longest pause between two, in milliseconds. */
 const MAX_SENDS = 4
@@ -42,6 +43,8 @@ export class GovernedFetch {
   async send(input: string | URL | Request, init: RequestInit | undefined, manner: RefusalHandling): Promise<Response> {
     const call = await sendable(input, init)
     this.#options.reach.check(call.url)
+    const traceparent = currentTraceparent()
+    if (traceparent !== null && !call.headers.has('traceparent')) call.headers.set('traceparent', traceparent)
     if (manner.refusals === 'answers') return this.#authorized(call)
     const response = await this.#repeated(call)
     const denied = FOR_CLIENTS.has(response.status) ? null : await denialIn(response)
@@ -54,8 +57,9 @@ export class GovernedFetch {
   async #repeated(call: Sendable): Promise<Response> {
     for (let sends = 1; ; sends++) {
       const response = await this.#authorized(call)
-      const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(response) : null
-      if (pauseMs === null || !(await isUndone(response))) return response
+      const now = this.#options.clock.now()
+      const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(response, now) : null
+      if (pauseMs === null || !(await isUndone(call, response))) return response
       await discard(response)
       await sleep(this.#options.clock, pauseMs, call.signal)
     }
@@ -101,9 +105,9 @@ function asksNonce({ headers }: Response): boolean {
 }
 
 /** Pause before the call is repeated, in milliseconds; null: it is not repeated. */
-function pauseOf({ headers }: Response): number | null {
+function pauseOf({ headers }: Response, now: number): number | null {
   if (headers.get('x-should-retry') === 'false') return null
-  const pauseMs = retryAfterIn((name) => headers.get(name))
+  const pauseMs = retryAfterIn((name) => headers.get(name), now)
   return pauseMs !== null && pauseMs <= LONGEST_PAUSE_MS ? pauseMs : null
 }
 
@@ -119,13 +123,15 @@ const NOT_FORWARDED: ReadonlySet<DenialCode> = new Set([
   'overloaded',
 ])
 
-/** Statuses by which servers state that they did nothing. */
+/** Statuses after which a read is repeated, and the methods that only read. */
 const UNDONE: ReadonlySet<number> = new Set([408, 429, 503])
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Whether the call had no effect, so that it can be repeated. */
-async function isUndone(response: Response): Promise<boolean> {
+/** Whether the call had no effect, so that it can be repeated. Only the gateway knows that; of others only reads are repeated. */
+async function isUndone({ method }: Sendable, response: Response): Promise<boolean> {
   const facts = await factsOfBody(response)
-  return facts === null ? UNDONE.has(response.status) : NOT_FORWARDED.has(facts.code)
+  if (facts !== null) return NOT_FORWARDED.has(facts.code)
+  return SAFE_METHODS.has(method.toUpperCase()) && UNDONE.has(response.status)
 }
 
 /** Frees the connection of an unread response. */

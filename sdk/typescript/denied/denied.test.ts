@@ -105,7 +105,7 @@ test('each kind has its class', () => {
   assert.equal(of('upstream_credential') instanceof AccountNeededError, false)
 })
 
-test('what upstreams say of themselves is not a denial', () => {
+test('errors of upstreams are not denials', () => {
   const others = [
     new Error('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) }),
     { status: 429, error: { message: 'slow down', code: 'rate_limit_exceeded' } },
@@ -116,6 +116,23 @@ test('what upstreams say of themselves is not a denial', () => {
     { error: null, data: null, cause: undefined },
   ]
   for (const one of others) assert.equal(deniedBy(one), null, JSON.stringify(one))
+})
+
+test('errors of the AI SDK are read, also after its own attempts', () => {
+  const error = { message: 'used up', type: 'x', param: null, code: 'budget_exceeded' }
+  const call = Object.assign(new Error('Too Many Requests'), {
+    statusCode: 429,
+    responseHeaders: { 'X-Plat-Decision-Id': 'd3', 'retry-after': '7' },
+    responseBody: JSON.stringify({ error }),
+  })
+  const retried = Object.assign(new Error('Failed after 3 attempts'), { lastError: call, errors: [call] })
+  for (const one of [call, retried, new Error('tool', { cause: retried })]) {
+    const spent = deniedBy(one)
+    assert.ok(spent instanceof BudgetExceededError)
+    assert.deepEqual([spent.decisionId, spent.retryAfterMs, spent.status, spent.cause], ['d3', 7000, 429, one])
+  }
+  const others = [{ statusCode: 429, responseBody: '{"error":' }, { responseBody: 7 }, { responseHeaders: null }]
+  for (const one of others) assert.equal(deniedBy(Object.assign(new Error('x'), one)), null)
 })
 
 test('errors that cause themselves are followed to an end', () => {

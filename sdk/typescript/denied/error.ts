@@ -1,14 +1,15 @@
 import { isObject, readBody, readJsonObject } from '@plat/core'
 import { type DenialFacts, DeniedError, denialOf } from './denied.ts'
-import { factsIn, type HeaderReader, resultFacts, rpcFacts } from './response.ts'
+import { factsIn, resultFacts, rpcFacts } from './response.ts'
+import type { HeaderReader } from './retry-after.ts'
 
 /** Largest refusal, in bytes: a longer body is a result. */
 const MAX_REFUSAL_BYTES = 1024 * 1024
-/** Maximum depth of nested causes: clients wrap errors, but never this often. */
-const MAX_CAUSES = 8
+/** Maximum number of errors that are read: clients wrap errors, but never this often. */
+const MAX_LINKED = 64
 
 /**
- * Finds the refusal in the result of a tool call, or in an error of a client: the MCP clients, `openai`, `@anthropic-ai/sdk`,
+ * Finds the refusal in the result of a tool call, or in an error of a client: the MCP clients, `openai`, `@anthropic-ai/sdk`, the AI SDK (`ai`),
  * `@a2a-js/sdk` and this package. Returns null if the value is not a refusal of the gateway. A refused tool call has a result; other
  * refusals are errors, as are those of tools with `refusals: 'error'` of {@link Session.mcp}.
  *
@@ -22,20 +23,29 @@ export function deniedBy(value: unknown): DeniedError | null {
 }
 
 function deniedByError(error: unknown): DeniedError | null {
-  let level = error
-  for (let depth = 0; depth < MAX_CAUSES && typeof level === 'object' && level !== null; depth++) {
+  const waiting = new Set([error])
+  for (const level of waiting) {
+    if (typeof level !== 'object' || level === null) continue
     if (level instanceof DeniedError) return level
     const facts = factsOf(new Map(membersOf(level)))
     if (facts !== null) return denialOf(facts, error)
-    level = 'cause' in level ? level.cause : null
+    for (const linked of linkedTo(level)) if (waiting.size < MAX_LINKED) waiting.add(linked)
   }
   return null
+}
+
+/** Its cause; of the AI SDK the last error of its attempts. */
+function linkedTo(error: object): readonly unknown[] {
+  return [Reflect.get(error, 'cause'), Reflect.get(error, 'lastError')]
 }
 
 type Members = ReadonlyMap<string, unknown>
 
 /** Members that errors of clients have; some are getters of their class. */
-const READ = ['code', 'status', 'headers', 'message', 'error', 'data', 'envelopeCode'] as const
+const READ = [
+  ...['code', 'status', 'headers', 'message', 'error', 'data', 'envelopeCode'],
+  ...['statusCode', 'responseHeaders', 'responseBody'],
+] as const
 
 function membersOf(error: object): readonly (readonly [string, unknown])[] {
   return READ.map((name) => [name, Reflect.get(error, name)])
@@ -50,8 +60,24 @@ function factsOf(members: Members): DenialFacts | null {
     factsIn(error, status, header) ??
     factsIn({ error }, status, header) ??
     rpcFacts({ code: members.get('envelopeCode') ?? members.get('code'), message: members.get('message'), data }) ??
-    bodyIn(data, status)
+    bodyIn(data, status) ??
+    responseIn(members)
   )
+}
+
+/** The AI SDK exposes the text and the headers of a response. */
+function responseIn(members: Members): DenialFacts | null {
+  const body = members.get('responseBody')
+  if (typeof body !== 'string' || body.length > MAX_REFUSAL_BYTES) return null
+  const given = members.get('responseHeaders')
+  const headers = new Map(
+    Object.entries(isObject(given) ? given : {}).map(([name, value]) => [name.toLowerCase(), value]),
+  )
+  const header: HeaderReader = (name) => {
+    const value = headers.get(name)
+    return typeof value === 'string' ? value : null
+  }
+  return factsIn(readJsonObject(body), numberIn(members, 'statusCode'), header)
 }
 
 /** The MCP client of revision 2026 exposes the response text of refusals at the HTTP level. */

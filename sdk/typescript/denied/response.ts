@@ -1,9 +1,8 @@
 import { isObject, type JsonObject } from '@plat/core'
+import { waitingClock } from '../clock.ts'
 import { type DenialCode, isDenialCode } from './codes.ts'
 import type { DenialFacts } from './denied.ts'
-
-/** JsonObject of a refusal from headers. */
-export type HeaderReader = (name: string) => string | null
+import { type HeaderReader, retryAfterIn } from './retry-after.ts'
 
 const NO_HEADERS: HeaderReader = () => null
 
@@ -15,7 +14,9 @@ export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEA
   if (!isObject(body)) return null
   const { error, result } = body
   if (result !== undefined) return resultFacts(result, header)
-  if (isDenialCode(error)) return facts(error, { status, header, message: body.message })
+  // Servers other than the gateway use such words too, but without the ID of a request.
+  if (isDenialCode(error))
+    return typeof body.requestId === 'string' ? facts(error, { status, header, message: body.message }) : null
   if (!isObject(error)) return null
   if (typeof error.code === 'number') return rpcFacts(error, status, header)
   if (!isDenialCode(error.code)) return null
@@ -64,18 +65,12 @@ function facts(code: DenialCode, { status, header, message, data = {} }: Parts):
     policy: text(data.policy),
     rule: text(data.rule),
     decisionId: text(data.decisionId) ?? header('x-plat-decision-id'),
-    retryAfterMs: milliseconds(data.retryAfterMs) ?? retryAfterIn(header),
+    retryAfterMs: milliseconds(data.retryAfterMs) ?? retryAfterIn(header, waitingClock.now()),
     approvalId: text(data.approvalId),
     scopes: scopesIn(header('www-authenticate')),
     connectURL: text(data.connectURL),
     provider: text(data.provider),
   }
-}
-
-/** `Retry-After` in milliseconds (RFC 9110, section 10.2.3: here always seconds). */
-export function retryAfterIn(header: HeaderReader): number | null {
-  const seconds = header('retry-after')?.trim() ?? ''
-  return /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : null
 }
 
 /** `scope` of a challenge (RFC 6750, section 3). */
@@ -84,10 +79,13 @@ function scopesIn(challenge: string | null): readonly string[] {
   return scope.split(' ').filter((one) => one !== '')
 }
 
+/** A longer time is not one, in milliseconds. */
+const MAX_RETRY_MS = 1e12
+
 /** ErrorInfo of A2A has only texts. */
 function milliseconds(value: unknown): number | null {
   const number = typeof value === 'string' && /^\d{1,12}$/.test(value) ? Number(value) : value
-  return typeof number === 'number' && Number.isFinite(number) ? number : null
+  return typeof number === 'number' && number >= 0 && number < MAX_RETRY_MS ? number : null
 }
 
 function text(value: unknown): string | null {

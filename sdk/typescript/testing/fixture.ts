@@ -6,7 +6,8 @@ import { systemClock, systemIds } from '@plat/core'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { silentLog } from '@plat/process'
-import { startTestAgent, type TestAgent } from '@plat/testkit/a2a-agent'
+import { startTestAgent } from '@plat/testkit/a2a-agent'
+import type { TestAgent } from '@plat/testkit/a2a-server'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { startFixture } from '@plat/testkit/mcp/fixture'
@@ -25,6 +26,8 @@ export interface GatewayFixture {
   readonly gateway: GatewayProcess
   readonly identityURL: string
   readonly agent: TestAgent
+  /** Addresses and secrets, for clients in other processes. */
+  readonly addresses: Readonly<Record<string, string>>
   /** Bodies of requests to the sandbox. */
   readonly ran: readonly string[]
   /** Mints of `default/assistant`, session `s1`, unless `of` says otherwise. */
@@ -73,6 +76,7 @@ export async function startGround(): Promise<GatewayFixture> {
       ...of,
     })
   return {
+    addresses: addressesOf(gateway.url, identity.url),
     ...{ gateway, identityURL: identity.url, agent, ran: sandbox.ran, source, close },
     connect: (options) =>
       connect({
@@ -92,6 +96,10 @@ export async function startGround(): Promise<GatewayFixture> {
       return Object(await response.json())
     },
   }
+}
+
+function addressesOf(gatewayURL: string, identityURL: string) {
+  return { gatewayURL, identityURL, publicURL: PUBLIC, brokerToken: SECRETS.broker, adminToken: SECRETS.admin }
 }
 
 const SCOPES = ['tools:fixture', 'tools:plat-exec', 'models:small', 'models:claude', 'models:nobody', 'agents:helper']

@@ -1,5 +1,6 @@
 import { readBody, readJsonObject } from '@plat/core'
-import { retryAfterIn } from '../denied/response.ts'
+import { waitingClock } from '../clock.ts'
+import { retryAfterIn } from '../denied/retry-after.ts'
 import { PlatError } from '../error.ts'
 import { TokenUnavailableError } from './source.ts'
 
@@ -88,7 +89,7 @@ function refusal(
     status,
     code: typeof error === 'string' ? error : `HTTP ${status}`,
     description: typeof description === 'string' ? description : null,
-    retryAfterMs: retryAfterIn((name) => headers.get(name)),
+    retryAfterMs: retryAfterIn((name) => headers.get(name), waitingClock.now()),
   })
 }
 

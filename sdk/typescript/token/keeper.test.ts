@@ -101,7 +101,7 @@ test('while the source is unavailable the token is used until it expires, with r
   assert.notEqual(await keeper.current(), first)
 })
 
-test('what cannot help is tried once', async () => {
+test('a renewal that cannot succeed is tried once', async () => {
   const { keeper, source } = setUp()
   source.failing = new TokenUnavailableError('never')
   await assert.rejects(keeper.current(), { message: /never/, retryable: false })
@@ -165,7 +165,7 @@ test('a closed keeper drops its token and requests no other', async () => {
   assert.equal(source.requests, 1)
 })
 
-test('what goes wrong never quotes a token', async () => {
+test('errors never quote a token', async () => {
   const { keeper, source, issuer, clock } = setUp()
   const secret = issuer.token()
   source.failing = new Error(`cannot parse ${secret}`)

@@ -164,7 +164,8 @@ export class TokenKeeper {
 }
 
 function liveToken(text: string, claims: SessionClaims, now: number): LiveToken {
-  const left = claims.expiresAt * 1000 - now
+  // With a clock that is behind, a token would seem to last longer than it was issued for.
+  const left = Math.min(claims.expiresAt * 1000 - now, (claims.expiresAt - claims.issuedAt) * 1000)
   return {
     text,
     claims,
