@@ -63,11 +63,15 @@ export interface RequestContext {
   readonly snapshot: Snapshot
   /** Counts bytes that stay in memory until the call has ended and its response was sent. Returns false when the limit is reached. */
   retain(bytes: number): boolean
+  /** Calls `close` once the call has ended and its response was sent. Absent in tests of parts that need no end. */
+  whenOver?(close: () => void): void
 }
 
 /** A request body that passed the strict JSON scanner. Unchanged bytes are forwarded as received. */
 export interface Body {
   readonly bytes: Uint8Array
+  /** Bytes of the request with files that are not in memory; absent: those of `bytes`. */
+  readonly size?: number
   /** Parsed on first use, with the semantics of `JSON.parse`. For reading only: serializing it would lose the precision of numbers. */
   readonly value: unknown
   /** The bytes of the arguments as received (`params.arguments`; in other protocols the whole body); null when there are none. */

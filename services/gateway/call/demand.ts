@@ -1,4 +1,5 @@
 import type { Body, Call } from './call.ts'
+import type { MediaDemand } from './media.ts'
 
 /** A model at one endpoint, as the pricing table names it. */
 export interface PricedModel {
@@ -29,6 +30,8 @@ export interface ModelDemand {
   readonly routeMaxTokens: number | null
   /** Token limit of a session on this route per minute; null: unlimited. */
   readonly tokensPerMinute: number | null
+  /** Use beside text, by which it is charged; null: tokens alone. */
+  readonly media: MediaDemand | null
   /** Returns the body with another output token limit. */
   clamp(maxTokens: number): Body
 }

@@ -11,6 +11,8 @@ export type Operation =
   | 'mcp.streams'
   | 'model.generate'
   | 'model.embed'
+  | 'model.image'
+  | 'model.audio'
   | 'model.info'
   | 'a2a.send'
   | 'a2a.follow'

@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts'
+import type { MediaUse } from './media.ts'
 
 /** Tokens as the provider counted them. */
 export interface Usage {
@@ -21,6 +22,8 @@ export interface Outcome {
   /** `cached`: the response was stored before, and nothing was used. */
   readonly usageSource: 'reported' | 'estimated' | 'none' | 'cached'
   readonly costMicros: number
+  /** Images, characters or seconds of sound, as reported or as sent; absent: the call has none. */
+  readonly media?: MediaUse
   readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
   readonly frames: number
   readonly bytesUp: number

@@ -17,7 +17,16 @@ import { createExecPlane } from './exec/index.ts'
 import { createInfraPlane } from './infra/index.ts'
 import { chat } from './model/dialects/chat.ts'
 import { createModelPlane, ResponseCache } from './model/index.ts'
-import { alwaysClosed, bodyOf, endpointAt, noCredentials, noLatencies, noModels, routeTo } from './model/testing.ts'
+import {
+  alwaysClosed,
+  bodyOf,
+  endpointAt,
+  noCredentials,
+  noLatencies,
+  noModels,
+  noUploads,
+  routeTo,
+} from './model/testing.ts'
 
 const clock = new TestClock()
 const facts = { identity: testIdentity, target: testTarget, hold: null }
@@ -84,7 +93,7 @@ function modelForwards(
   const circuits = { ...alwaysClosed, failed: () => void failed.count++ }
   const [first, second] = [endpointAt('http://one.example/v1'), endpointAt('http://two.example/v1')]
   const plane = createModelPlane({
-    ...reading,
+    ...{ ...reading, ...noUploads },
     clock,
     dialer: { client },
     attemptTimeoutMs: 60_000,

@@ -1,5 +1,5 @@
 import type { Clock, SharedPool } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { type Denial, deny } from '../denial.ts'
 import type { Identity } from '../facts.ts'
 import { unstored } from '../unstored.ts'
@@ -11,7 +11,7 @@ export const KEPT_MS = 30 * 24 * 3600 * 1000
 const NOTE_EVERY_MS = 3600 * 1000
 /** Interval of the search for expired bindings, in milliseconds. */
 const SWEEP_EVERY_MS = 3600 * 1000
-/** Events after which the journal is compacted; more if more are still needed. */
+/** Events in the journal at which it is compacted; more if more are still needed. */
 const COMPACT_AFTER_EVENTS = 20_000
 /** Maximum length of an id, in characters. */
 const MAX_ID_CHARS = 256
@@ -100,28 +100,24 @@ export class Bindings {
   readonly #options: BindingsOptions
   readonly #pool: SharedPool
   readonly #bindings = new Map<string, Binding>()
-  readonly #stop = new AbortController()
+  readonly #follower: JournalFollower<BindingEvent>
   #stopSweep: () => void = () => {}
-  #lastSeq = 0
-  #events = 0
-  /** True until the journal was read, which prevents earlier writes. */
-  #compacting = true
 
   private constructor(options: BindingsOptions) {
     this.#options = options
     this.#pool = options.pool
+    const { journal, onFault } = options
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      apply: (entry) => this.#follow(entry),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal first. Rejects if it cannot be read. */
   static async open(options: BindingsOptions): Promise<Bindings> {
     const bindings = new Bindings(options)
-    await followJournal(options.journal, {
-      apply: (entry) => bindings.#follow(entry),
-      replace: (entries) => bindings.#replace(entries),
-      signal: bindings.#stop.signal,
-      onFault: options.onFault,
-    })
-    bindings.#compacting = false
+    await bindings.#follower.open()
     bindings.#sweep()
     bindings.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => bindings.#sweep())
     return bindings
@@ -129,7 +125,7 @@ export class Bindings {
 
   close(): void {
     this.#stopSweep()
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   get size(): number {
@@ -274,9 +270,7 @@ export class Bindings {
   }
 
   /** A later owner applies only if the earlier binding had expired by then. */
-  #follow({ seq, key, version, event }: JournalEntry<BindingEvent>): void {
-    this.#lastSeq = Math.max(this.#lastSeq, seq)
-    this.#events++
+  #follow({ key, version, event }: JournalEntry<BindingEvent>): void {
     let binding = this.#bindings.get(key)
     // Pending writes yield to what another replica wrote first.
     const isFree = binding === undefined || binding.writing !== null || this.#endOf(binding) <= event.at
@@ -293,15 +287,12 @@ export class Bindings {
       binding.usedAt = Math.max(binding.usedAt, event.at)
       binding.notedAt = Math.max(binding.notedAt, event.at)
     }
-    const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#bindings.size)
-    if (isLong && !this.#compacting) void this.compact()
+    if (this.#follower.events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#bindings.size)) void this.compact()
   }
 
   /** Replaces all bindings by the journal's; pending writes stay. */
   #replace(entries: readonly JournalEntry<BindingEvent>[]): void {
     for (const [key, { writing }] of this.#bindings) if (writing === null) this.#bindings.delete(key)
-    this.#lastSeq = 0
-    this.#events = 0
     for (const entry of entries) this.#follow(entry)
   }
 
@@ -322,18 +313,12 @@ export class Bindings {
   }
 
   /** Compacts the journal. Never rejects. */
-  async compact(): Promise<void> {
-    this.#compacting = true
-    try {
-      this.#events = 0
+  compact(): Promise<void> {
+    const snapshot = () => {
       const stored = [...this.#bindings].filter(([, { version }]) => version > 0)
-      const snapshot = stored.map(([key, binding]) => ({ key, version: binding.version, event: boundEvent(binding) }))
-      await this.#options.journal.compact(this.#lastSeq, snapshot)
-    } catch (error) {
-      this.#options.onFault(error)
-    } finally {
-      this.#compacting = false
+      return stored.map(([key, binding]) => ({ key, version: binding.version, event: boundEvent(binding) }))
     }
+    return this.#follower.compact(snapshot).catch(this.#options.onFault)
   }
 }
 

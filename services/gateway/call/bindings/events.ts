@@ -1,4 +1,5 @@
 import type { PoolCaller } from '@plat/core'
+import { unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../facts.ts'
@@ -73,8 +74,7 @@ export type BindingEvent = Static<typeof eventSchema>
 /** Decodes an event of the journal. Throws for unknown kinds, so that no binding loses its owner. */
 export function decodeBindingEvent(value: unknown): BindingEvent {
   if (Check(eventSchema, value)) return value
-  const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`a binding event of kind ${JSON.stringify(t)} is not known to this version`)
+  throw unknownEvent('a binding event', value)
 }
 
 /** Returns the caller of events: agent and session of a new task, otherwise the task. */

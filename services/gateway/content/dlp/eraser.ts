@@ -1,3 +1,4 @@
+import { whenReady } from '@plat/core'
 import { type Denial, isDenial } from '../../call/index.ts'
 import { DETECTOR_IDS } from './detectors/table.ts'
 import { compileProfile, type ProfileConfig } from './profile.ts'
@@ -28,8 +29,7 @@ export function createEraser(profiles: Readonly<Record<string, ProfileConfig>>, 
   const direction = profile.arguments
   return (args) => {
     if (direction === null) return null
-    const redacted = new Redaction(profile, direction, 'arguments', () => {}).message(args, {})
-    return redacted instanceof Promise ? redacted.then(allowed) : allowed(redacted)
+    return whenReady(new Redaction(profile, direction, 'arguments', () => {}).message(args, {}), allowed)
   }
 }
 

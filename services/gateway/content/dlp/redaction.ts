@@ -1,4 +1,4 @@
-import { checkJson, findSpan, JsonError, runAtOnce, runInSlices, type Span, type Steps } from '@plat/core'
+import { checkJson, findSpan, JsonError, runAtOnce, runInSlices, type Span, type Steps, whenReady } from '@plat/core'
 import { type Denial, deny, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../call/index.ts'
 import type { Detector } from './detectors/detector.ts'
 import { findInJson, redactedJson, type ScannedText } from './json/strings.ts'
@@ -54,8 +54,7 @@ export class Redaction implements Redactor {
   }
 
   message(json: Uint8Array, where: RedactionScope): Uint8Array | Denial | Promise<Uint8Array | Denial> {
-    const judged = this.judgeMessage(json, where)
-    return judged instanceof Promise ? judged.then(bytesOf) : bytesOf(judged)
+    return whenReady(this.judgeMessage(json, where), bytesOf)
   }
 
   judge(json: Uint8Array, where: RedactionScope): RedactedMessage | Denial {

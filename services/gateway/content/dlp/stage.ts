@@ -1,3 +1,4 @@
+import { whenReady } from '@plat/core'
 import {
   type Body,
   type Call,
@@ -65,8 +66,7 @@ function redact(work: Work): Verdict<'redacted'> | Promise<Verdict<'redacted'>> 
     const denial = redaction.fixedText(text)
     if (denial !== null) return denial
   }
-  const judged = redaction.judgeMessage(body.bytes, texts.where)
-  return judged instanceof Promise ? judged.then((one) => verdictOf(one, body, texts)) : verdictOf(judged, body, texts)
+  return whenReady(redaction.judgeMessage(body.bytes, texts.where), verdictOf, body, texts)
 }
 
 function verdictOf(judged: RedactedMessage | Denial, body: Body, texts: RequestTexts): Verdict<'redacted'> {

@@ -1,3 +1,4 @@
+import { parseChecked } from '@plat/core'
 import { type Call, isDenial } from '../../call/index.ts'
 import { admitted, type Stage, stage } from '../../pipeline/stage.ts'
 import type { GuardTarget } from './config.ts'
@@ -41,5 +42,5 @@ function textSent({ body, facts: { redacted } }: Call<'redacted'>): string {
 }
 
 function parsed(json: string): unknown {
-  return json === '' ? null : JSON.parse(json)
+  return json === '' ? null : parseChecked(json)
 }

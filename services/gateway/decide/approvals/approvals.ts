@@ -65,19 +65,23 @@ export class Approvals {
   /** Reads the journal, then serves. The first sweep closes approvals that expired meanwhile. */
   static async open(options: ApprovalsOptions): Promise<Approvals> {
     const creating: Creating = new Map()
-    let changed: (id: string) => void = () => {}
+    let changed: (id: string, event: ApprovalEvent) => void = () => {}
     let replaced: () => void = () => {}
     const log = await ApprovalLog.open({
       ...options,
       onChange({ key, event }) {
         // From now on the book holds the question.
         if (event.t === 'created') creating.delete(event.question.digest)
-        changed(key)
+        changed(key, event)
       },
       onReplace: () => replaced(),
     })
     const approvals = new Approvals(options, log, creating)
-    changed = (id) => approvals.#changed(id)
+    changed = (id, event) => {
+      approvals.#changed(id)
+      const approval = approvals.get(id)
+      if (approval !== null) options.onChange?.(event, approval)
+    }
     replaced = () => approvals.#replaced()
     options.onPending(log.book.pending)
     return approvals

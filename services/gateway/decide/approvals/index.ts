@@ -40,6 +40,8 @@ export interface ApprovalsParts {
   readonly mayApprove?: ApprovalsOptions['mayApprove']
   /** Whether the session of a question is revoked as a whole. When absent, none is. */
   readonly hasEnded?: ApprovalsOptions['hasEnded']
+  /** Called with each new event, of this replica and of others. */
+  readonly onChange?: ApprovalsOptions['onChange']
   /** Prompts users to confirm; null: not configured. */
   readonly confirmer: Confirmer | null
   readonly ledgers: Ledgers
@@ -51,6 +53,8 @@ export interface ApprovalsParts {
   readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'pending_approvals' | 'approval_arguments'>
 }
+
+export { approvalEvent } from './record.ts'
 
 /** Approvals by people before a call passes. */
 export interface ApprovalsFeature {
@@ -95,7 +99,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     floor: new QuorumFloor(config.approvalQuorum),
     approvalRules,
     canPromptUsers: confirmer !== null,
-    ...{ mayApprove, hasEnded: parts.hasEnded },
+    ...{ mayApprove, hasEnded: parts.hasEnded, onChange: parts.onChange },
     ...meterPending(parts),
     // On a shared journal each replica records the events it wrote.
     onReplay(event, approval, at) {

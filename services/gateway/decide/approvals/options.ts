@@ -32,6 +32,8 @@ export interface ApprovalsOptions {
   readonly hasEnded?: ((session: Question) => boolean) | undefined
   /** Called for each event that the journal holds at start, with the time when it was written. */
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
+  /** Called with each new event, of this replica and of others. */
+  readonly onChange?: ((event: ApprovalEvent, approval: Approval) => void) | undefined
   /** Called once for each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
   /** Called with each new question of this replica whose preview is truncated, and its whole arguments. */

@@ -70,3 +70,13 @@ export class Unrecorded {
 function markOf({ approval, event, call, by, verdict }: Rec): string {
   return JSON.stringify([approval, event, call, by, verdict])
 }
+
+/** Names of events that people know by another name. */
+const EVENT_NAMES: Readonly<Record<string, string>> = { granted: 'approved' }
+
+/** The event of a change for readers of `GET /v1/events`. */
+export function approvalEvent(change: ApprovalEvent['t'], { question, state }: Approval) {
+  const { id, namespace, agent, session, server, tool } = question
+  const type = `approval.${EVENT_NAMES[change] ?? change}`
+  return { type, namespace, data: { approval: id, state, namespace, agent, session, server, tool } }
+}

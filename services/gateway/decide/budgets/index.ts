@@ -9,7 +9,7 @@ import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type Charging, createCharging } from './book/charge.ts'
 import { type KeeperOptions, keepTotals } from './book/keeper.ts'
 import { watchBudgets } from './caps/watch.ts'
-import { createPrice, createToolMeter } from './meter.ts'
+import { createMediaPrice, createPrice, createToolMeter } from './meter.ts'
 import { createBudgetMetrics } from './metrics.ts'
 import { type BudgetsConfig, type OpeningLimits, statePath, totalOf } from './opening.ts'
 import { withContexts } from './pricing/context.ts'
@@ -38,6 +38,8 @@ export interface Budgets {
   readonly stage: Stage<'reserve', 'identity' | 'target' | 'decision', 'hold'>
   /** Returns the price of a model call's usage, in micro-units. */
   readonly price: (call: Call<'target'>, usage: Usage) => number
+  /** Returns the price of a call for images or sound, in micro-units; null: unknown. */
+  readonly mediaPrice: ReturnType<typeof createMediaPrice>
   /** Returns whether the call's hold covers it at the price `<provider>/<model>`. */
   readonly affords: (call: Call<'target' | 'hold'>, priced: PricedModel) => boolean
   /** Counters other than money: requests per minute of an endpoint. */
@@ -82,7 +84,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       metered,
       onFault: (error) => log.error({ error: reasonOf(error) }, 'spending of a call could not be counted'),
     }),
-    ...{ price: createPrice(demandOf), affords: createAffords(demandOf) },
+    ...{ price: createPrice(demandOf), mediaPrice: createMediaPrice(demandOf), affords: createAffords(demandOf) },
     limits: counters.limits,
     toolMeter: createToolMeter(),
     charging: createCharging({

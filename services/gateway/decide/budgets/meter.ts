@@ -1,5 +1,6 @@
 import type { Call, DemandOf, Usage } from '../../call/index.ts'
 import { type Review, review } from '../../pipeline/stage.ts'
+import { mediaCost, type UsedMedia } from './pricing/media.ts'
 import { costOf } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 
@@ -9,6 +10,15 @@ export function createPrice(demandOf: DemandOf): (call: Call<'target'>, usage: U
     const demand = demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
     return price === null ? 0 : costOf(price, usage)
+  }
+}
+
+/** Returns the price of what a call for images or sound used by the prices of its pass, in micro-units; null: unknown. */
+export function createMediaPrice(demandOf: DemandOf): (call: Call<'target'>, used: UsedMedia) => number | null {
+  return (call, used) => {
+    const demand = demandOf(call)
+    const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced)
+    return price === null || !demand?.media ? null : mediaCost(price, demand.media, used)
   }
 }
 

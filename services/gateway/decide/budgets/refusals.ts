@@ -1,6 +1,6 @@
 import { rfc3339 } from '@plat/core'
 import { type HoldItem, type Short, windowEnd } from '@plat/state'
-import { type Denial, deny, type ModelDemand } from '../../call/index.ts'
+import { type Denial, deny, type MediaUse, type ModelDemand } from '../../call/index.ts'
 import { BudgetItem } from './caps/budget.ts'
 
 /** Denial for a used-up budget, with the amount left and the start of the next window. `now`: milliseconds since the epoch. */
@@ -42,6 +42,22 @@ export function beyondMinute({ inputTokens, tokensPerMinute }: ModelDemand): Den
 export function unpriced({ priced: { key }, options }: ModelDemand): Denial {
   const selected = options.length === 0 ? '' : ` with ${options.join(', ')}`
   return deny('price_unknown', `no price is known for ${key}${selected}, and the call has a budget`)
+}
+
+const KEY_OF_UNIT: Readonly<Record<MediaUse['unit'], string>> = {
+  images: 'perImage',
+  characters: 'characters',
+  seconds: 'perMinute',
+}
+
+export function unpricedMedia({ priced: { key } }: ModelDemand, unit: MediaUse['unit']): Denial {
+  const reason = `no price of ${unit} is known for ${key} (${KEY_OF_UNIT[unit]} in its price), and the call has a budget`
+  return deny('price_unknown', reason)
+}
+
+export function unboundedSound({ priced: { key } }: ModelDemand): Denial {
+  const reason = `nothing bounds how long this sound is, and the call has a budget: send WAV without compression, or state maxMinutes in the price of ${key}`
+  return deny('price_unknown', reason)
 }
 
 export function unbounded(): Denial {

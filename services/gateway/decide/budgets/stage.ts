@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, isPromise } from '@plat/core'
 import {
   type Hold,
   type HoldItem,
@@ -7,7 +7,6 @@ import {
   PoolFullError,
   type Short,
   type WindowCalendar,
-  windowOf,
 } from '@plat/state'
 import {
   type Body,
@@ -17,6 +16,7 @@ import {
   type DemandOf,
   type Denial,
   isDenial,
+  type MediaDemand,
   type ModelDemand,
   type Outcome,
   type Snapshot,
@@ -25,7 +25,9 @@ import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { TemplateCounters } from './book/template-counters.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
+import { minuteItem, smaller } from './minutes.ts'
 import { dearestFirst } from './pricing/dearest.ts'
+import { mediaHold } from './pricing/media.ts'
 import { costAtMost, type ModelPrice, outputThatFits } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import {
@@ -50,7 +52,6 @@ const DEFAULT_MAX_TOKENS = 4096
 const MIN_TOKENS = 64
 /** Lifetime of a hold without an owner, in milliseconds: longer than any call. */
 const HOLD_LIFE_MS = 24 * 3_600_000
-const MINUTE_SECONDS = 60
 
 export interface ReserveOptions {
   readonly limits: Limits
@@ -132,6 +133,7 @@ class Reserve {
   #admitModel(call: DecidedCall, demand: ModelDemand): Reserved | Promise<Reserved> {
     const budgets = this.#budgetsOf(call, demand.priced.key)
     if (isDenial(budgets)) return budgets
+    if (demand.media !== null) return this.#admitMedia(call, demand, demand.media, budgets.filter(isMoney))
     const limit = smaller(demand.maxTokens, demand.routeMaxTokens)
     if (budgets.length === 0 && demand.tokensPerMinute === null) {
       const { rates } = call.facts.decision
@@ -143,6 +145,19 @@ class Reserve {
     if (maxTokens === null) return this.#tooLong(demand)
     const prices = budgets.some(isMoney) ? dearestFirst(call.snapshot.get(pricingSlot), demand, maxTokens) : FREE
     return prices === null ? unpriced(demand) : this.#reserve(call, { demand, budgets, prices, maxTokens, again: 0 })
+  }
+
+  /** Images and sound count in budgets of money alone. */
+  #admitMedia(
+    call: DecidedCall,
+    demand: ModelDemand,
+    media: MediaDemand,
+    budgets: readonly Applied[],
+  ): Reserved | Promise<Reserved> {
+    const micros = budgets.length === 0 ? 0 : mediaHold(call.snapshot.get(pricingSlot), demand, media)
+    if (isDenial(micros)) return micros
+    const items = this.#items(call, budgets, { micros, tokens: 0 })
+    return items.length === 0 ? NOTHING_HELD : this.#take(call, items, null)
   }
 
   /** Returns the budgets of the caller, or a denial while they cannot be applied. */
@@ -207,7 +222,7 @@ class Reserve {
     } catch (error) {
       return this.#uncounted(call, items, error)
     }
-    if (answer instanceof Promise) {
+    if (isPromise(answer)) {
       return answer.then(
         (late) => this.#onHeld(call, late, { items, budgeted, body }),
         (error: unknown) => this.#uncounted(call, items, error),
@@ -312,7 +327,7 @@ class Reserve {
     if (isRefused(outcome)) return Math.min(held, outcome.costMicros)
     const demand = this.#options.demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
-    if (demand === null || price === null) return held
+    if (demand === null || price === null || demand.media !== null) return held
     const bound = costAtMost(price, demand.inputTokens, outcome.usage?.completion ?? 0)
     return Math.min(held, Math.max(outcome.costMicros, bound ?? held))
   }
@@ -372,17 +387,6 @@ function withinMinute({ tokensPerMinute, inputTokens, choices }: ModelDemand, ma
 
 function enough(output: number, wanted: number): number | null {
   return output < Math.min(MIN_TOKENS, wanted) ? null : Math.min(output, wanted)
-}
-
-function minuteItem({ facts: { identity, target } }: DecidedCall, now: number, cap: number, amount: number): HoldItem {
-  const key = ['tpm', identity.namespace, identity.agent, identity.session, target.key].join('/')
-  const limit = `the limit of ${cap} tokens a minute of this session at the model route ${target.key} (tokensPerMinute)`
-  return { key, window: windowOf(now, MINUTE_SECONDS), cap, amount, unit: 'tokens', limit }
-}
-
-/** The smaller of two limits; null is unlimited. */
-function smaller(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
 
 /** Returns null if the caller requested no more than that. */

@@ -83,6 +83,7 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
     maxTokens: null,
     routeMaxTokens: null,
     tokensPerMinute: null,
+    media: null,
     clamp: cutBody,
     ...more,
   }

@@ -1,5 +1,5 @@
 import { type Clock, LruCache } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { NO_DIGEST, type Offered } from './definition.ts'
 import type { PinEvent } from './events.ts'
 import type { PinRules, Standing } from './rules.ts'
@@ -72,27 +72,28 @@ export class PinBook {
     maxWeight: DEFINITIONS_MAX_CHARS,
     weigh: (text) => text.length,
   })
-  readonly #stop = new AbortController()
+  readonly #follower: JournalFollower<PinEvent>
 
   private constructor(options: PinBookOptions) {
     this.#options = options
+    const { journal, onFault } = options
+    // Events of this replica change nothing when they return. If two replicas learn at once, all use the later event.
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      apply: ({ key, event }) => this.#apply(key, event),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal, then serves. Rejects if it cannot be read: forgotten pins would be learned again. */
   static async open(options: PinBookOptions): Promise<PinBook> {
     const book = new PinBook(options)
-    // Events of this replica change nothing when they return. If two replicas learn at once, all use the later event.
-    await followJournal(options.journal, {
-      apply: ({ key, event }) => book.#apply(key, event),
-      replace: (entries) => book.#replace(entries),
-      signal: book.#stop.signal,
-      onFault: options.onFault,
-    })
+    await book.#follower.open()
     return book
   }
 
   close(): void {
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   /** Records the tools that a server offers. Returns the standing of each. */

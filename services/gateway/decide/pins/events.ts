@@ -1,3 +1,4 @@
+import { unknownEvent } from '@plat/state'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 
@@ -25,5 +26,5 @@ const isEvent = Compile(eventSchema)
 /** Decodes a journal event. Throws for one that this version does not know: an incomplete history pins too little. */
 export function decodePinEvent(value: unknown): PinEvent {
   if (isEvent.Check(value)) return value
-  throw new Error('the journal holds a pin event that is not known to this version')
+  throw unknownEvent('a pin event', value)
 }

@@ -29,11 +29,14 @@ export interface PolicyInput {
 /** Returns the policy input of a call. */
 export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: number): PolicyInput {
   const { identity, target, taints } = call.facts
+  // No spread: copying members one by one takes longer than the rest.
+  const { operation, method } = call.operation === 'mcp.task' ? TOOL_CALL : call
   return {
     identity,
     target,
     tool: target.tool,
-    ...(call.operation === 'mcp.task' ? TOOL_CALL : { operation: call.operation, method: call.method }),
+    operation,
+    method,
     taints: taints.labels,
     sinks: target.labels.sinks,
     args: argumentsOf(call),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { celFromJson } from './values.ts'
 
-test('what somebody has parsed already makes the values that its bytes make', () => {
+test('a parsed message and its bytes give the same values', () => {
   const text = fc.oneof(
     fc.json({ maxDepth: 4 }),
     fc.constantFrom(

@@ -1,5 +1,6 @@
 import type { CelInput } from '@bufbuild/cel'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { parseChecked } from '@plat/core'
 
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
@@ -16,7 +17,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  */
 export function celFromJson(bytes: Uint8Array, parsed?: unknown): CelInput {
   if (parsed !== undefined && !holdsNumber(parsed)) return toCel(parsed)
-  return toCel(JSON.parse(utf8.decode(bytes), exactNumber))
+  return toCel(parseChecked(utf8.decode(bytes), exactNumber))
 }
 
 function exactNumber(_name: string, value: unknown, context: { readonly source?: string }): unknown {

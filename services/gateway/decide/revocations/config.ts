@@ -1,8 +1,26 @@
-import { defineBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
+import { defineBlock, LONGEST_SECONDS, type RuleOf } from '@plat/config'
 import Type from 'typebox'
 
-const someInterval: Rule = (block) =>
-  block.revocationsRecheckMillis === 0
+const schema = Type.Object({
+  revocationsFile: Type.String({
+    default: '',
+    file: 'fails closed',
+    description: 'List file; when set, a missing, unreadable or invalid file denies every call.',
+  }),
+  revocationsRecheckMillis: Type.Integer({
+    default: 250,
+    minimum: -1,
+    maximum: LONGEST_SECONDS * 1000,
+    description: 'Max staleness; -1 leaves reload to `policyReloadSeconds`.',
+  }),
+  revocationsJournalPath: Type.String({
+    default: '',
+    description: 'Break-glass revocations (`POST /v1/revocations`); `<auditPath>.revocations.jsonl` when empty.',
+  }),
+})
+
+const someInterval: RuleOf<typeof schema> = ({ revocationsRecheckMillis }) =>
+  revocationsRecheckMillis === 0
     ? [
         {
           path: 'revocationsRecheckMillis',
@@ -16,23 +34,7 @@ const someInterval: Rule = (block) =>
 export const revocationsBlock = defineBlock({
   path: '',
   feature: 'revocations',
-  schema: Type.Object({
-    revocationsFile: Type.String({
-      default: '',
-      file: 'fails closed',
-      description: 'List file; when set, a missing, unreadable or invalid file denies every call.',
-    }),
-    revocationsRecheckMillis: Type.Integer({
-      default: 250,
-      minimum: -1,
-      maximum: LONGEST_SECONDS * 1000,
-      description: 'Max staleness; -1 leaves reload to `policyReloadSeconds`.',
-    }),
-    revocationsJournalPath: Type.String({
-      default: '',
-      description: 'Break-glass revocations (`POST /v1/revocations`); `<auditPath>.revocations.jsonl` when empty.',
-    }),
-  }),
+  schema,
   rules: [someInterval],
 })
 

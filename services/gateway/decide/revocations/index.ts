@@ -10,7 +10,7 @@ import { decodeEvent } from './format.ts'
 import type { AbsentSession } from './list.ts'
 import { createRevocationMetrics } from './metrics.ts'
 import { type MirroredRevocation, mirroredRevocation } from './mirrored.ts'
-import { Revocations, type RevocationsParts } from './revocations.ts'
+import { type RevocationFollower, Revocations, type RevocationsParts } from './revocations.ts'
 import { createRevocationRoutes } from './routes.ts'
 import { createRevokedStage } from './stage.ts'
 
@@ -58,6 +58,8 @@ export interface RevocationsFeature {
   isRevoked(who: Identity): boolean
   /** Whether a caller that is not there is revoked, not suspended. False while that is not known. */
   hasRevoked(who: Identity): boolean
+  /** Calls `notify` with each break-glass entry that was made or lifted, on any replica. */
+  followChanges(notify: RevocationFollower): void
   /** Calls `notify` whenever live calls of revoked callers were ended, for work that continues without a call. */
   followCuts(notify: () => void): void
   /** Whether a session is revoked as a whole, not suspended. False while that is not known. */
@@ -103,6 +105,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   return {
     isRevoked: (who) => revocations.judge(who) !== null,
     hasRevoked: (who) => revocations.judge(who)?.code === 'revoked',
+    followChanges: (notify) => revocations.follow(notify),
     followCuts: (notify) => revocations.followCuts(notify),
     hasEnded: (session) => revocations.hasEnded(session),
     stage: createRevokedStage((who) => revocations.admit(who)),
@@ -113,7 +116,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     isKnown: () => revocations.isKnown,
     mirrored: {
       wanted: () => revocations.breakglass().map((one) => mirroredRevocation(one, config.revocationMirror.namespace)),
-      follow: (notify) => revocations.follow(notify),
+      follow: (notify) => revocations.follow(() => notify()),
     },
     routes: createRevocationRoutes({ revocations, clock, ids, onFault }),
     close,

@@ -42,6 +42,9 @@ export interface RevocationsParts {
   readonly metrics: RevocationMetrics
 }
 
+/** Called after a break-glass entry was made or lifted, on any replica. */
+export type RevocationFollower = (change: 'created' | 'lifted', revocation: Revocation) => void
+
 /** Revocations in force: the list of the file and the break-glass entries. A change of either ends matching live calls at once. */
 export class Revocations {
   readonly #parts: RevocationsParts
@@ -51,7 +54,7 @@ export class Revocations {
   #listed: RevocationList | null = null
   #reportedStale = false
   readonly #userFollowers: ((user: string) => void)[] = []
-  readonly #followers: (() => void)[] = []
+  readonly #followers: RevocationFollower[] = []
   readonly #cutFollowers: (() => void)[] = []
   readonly #copies: Copies
   #stopSweep: () => void = () => {}
@@ -124,7 +127,7 @@ export class Revocations {
   }
 
   /** Calls `notify` whenever a break-glass entry was made or lifted. */
-  follow(notify: () => void): void {
+  follow(notify: RevocationFollower): void {
     this.#followers.push(notify)
   }
 
@@ -176,7 +179,7 @@ export class Revocations {
     this.#tellUser(revocation)
     this.#propagated(revocation)
     this.#count()
-    for (const notify of this.#followers) notify()
+    for (const notify of this.#followers) notify('created', revocation)
     return cut
   }
 
@@ -184,7 +187,7 @@ export class Revocations {
   #lifted(revocation: Revocation): void {
     this.#copies.lifted(revocation, this.#parts.clock.now())
     this.#count()
-    for (const notify of this.#followers) notify()
+    for (const notify of this.#followers) notify('lifted', revocation)
   }
 
   #tellUser({ mode, target: { user } }: Revocation): void {

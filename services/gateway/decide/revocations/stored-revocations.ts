@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { MAX_REVOCATIONS, type Revocation, type RevocationEvent } from './format.ts'
 import { RevocationList } from './list.ts'
 
@@ -34,27 +34,27 @@ export interface Added {
 export class StoredRevocations {
   readonly list = new RevocationList()
   readonly #parts: StoredRevocationsOptions
-  readonly #stop = new AbortController()
+  readonly #follower: JournalFollower<RevocationEvent>
   /** Numbers of ended calls that callers of `add` wait for, by id. */
   readonly #cut = new Map<string, number>()
   /** Entries in force that the journal could not store. */
   readonly #unkept = new Set<string>()
-  #lastSeq = 0
-  /** Events in the journal, including obsolete ones. */
-  #events = 0
-  #compacting = false
 
   constructor(parts: StoredRevocationsOptions) {
     this.#parts = parts
+    const { journal, onFault } = parts
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      replay: (entry) => this.#apply(entry),
+      apply: (entry) => this.#follow(entry),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal. Rejects if it cannot be read: an incomplete history revokes too few. */
   async open(): Promise<void> {
-    const { journal, onFault } = this.#parts
-    for await (const entry of journal.read(0)) this.#apply(entry)
+    await this.#follower.open()
     this.sweep()
-    const replace = (entries: readonly JournalEntry<RevocationEvent>[]) => this.#replace(entries)
-    journal.follow(this.#lastSeq, (entry) => this.#follow(entry), this.#stop.signal, replace).catch(onFault)
   }
 
   /**
@@ -96,12 +96,13 @@ export class StoredRevocations {
   sweep(): void {
     this.list.forgetExpired(this.#parts.clock.now())
     for (const id of this.#unkept) if (this.list.get(id) === null) this.#unkept.delete(id)
-    const needless = this.#events - this.list.size
-    if (needless >= COMPACT_AFTER_EVENTS && needless > this.list.size && !this.#compacting) void this.#compact()
+    const needless = this.#follower.events - this.list.size
+    if (needless >= COMPACT_AFTER_EVENTS && needless > this.list.size)
+      this.#follower.compact(() => this.#snapshot()).catch(this.#parts.onFault)
   }
 
   close(): void {
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   #follow(entry: JournalEntry<RevocationEvent>): void {
@@ -115,8 +116,6 @@ export class StoredRevocations {
   #replace(entries: readonly JournalEntry<RevocationEvent>[]): void {
     const before = this.list.inForce(Number.NEGATIVE_INFINITY).filter(({ id }) => !this.#unkept.has(id))
     for (const { id } of before) this.list.remove(id)
-    this.#lastSeq = 0
-    this.#events = 0
     for (const entry of entries) this.#apply(entry)
     const known = new Set(before.map(({ id }) => id))
     for (const { event } of entries) {
@@ -126,9 +125,7 @@ export class StoredRevocations {
     for (const revocation of before) if (this.list.get(revocation.id) === null) this.#parts.onLifted(revocation)
   }
 
-  #apply({ seq, key, event }: JournalEntry<RevocationEvent>): void {
-    this.#lastSeq = seq
-    this.#events++
+  #apply({ key, event }: JournalEntry<RevocationEvent>): void {
     if (event.t === 'revoked') this.list.add(event.revocation)
     else this.list.remove(key)
   }
@@ -138,22 +135,11 @@ export class StoredRevocations {
     if (this.#cut.has(revocation.id)) this.#cut.set(revocation.id, cut)
   }
 
-  async #compact(): Promise<void> {
-    this.#compacting = true
-    const { journal, clock, onFault } = this.#parts
-    const events = this.#events
-    const snapshot = this.list.inForce(clock.now()).map((revocation) => ({
+  #snapshot() {
+    return this.list.inForce(this.#parts.clock.now()).map((revocation) => ({
       key: revocation.id,
       version: 1,
       event: { t: 'revoked', revocation } as const,
     }))
-    try {
-      await journal.compact(this.#lastSeq, snapshot)
-      this.#events += snapshot.length - events
-    } catch (error) {
-      onFault(error)
-    } finally {
-      this.#compacting = false
-    }
   }
 }

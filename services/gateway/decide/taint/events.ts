@@ -1,3 +1,4 @@
+import { unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -45,8 +46,7 @@ export type TaintEvent = Static<typeof eventSchema>
 /** Decodes a journal event. Throws for one that this version does not know: no label may be lost. */
 export function decodeTaintEvent(value: unknown): TaintEvent {
   if (Check(eventSchema, value)) return value
-  const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`a taint event of kind ${JSON.stringify(t)} is not known to this version`)
+  throw unknownEvent('a taint event', value)
 }
 
 /** Returns the caller of events with this key: agent and session. */

@@ -1,4 +1,4 @@
-import { whenReady } from '@plat/core'
+import { isPromise, whenReady } from '@plat/core'
 import type { Call, Denial, Frame, FrameVerdict, Snapshot } from '../../call/index.ts'
 import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { LabelSnapshot } from './stage.ts'
@@ -77,7 +77,7 @@ class Marker implements RunningReview, Marking {
     if (brought.length === 0) return null
     const before = new Set(this.#taints.labelsOf(identity))
     const adding = this.#taints.add(identity, brought)
-    if (!(adding instanceof Promise)) return adding
+    if (!isPromise(adding)) return adding
     return adding.then((denial) => {
       if (denial === null) this.added = brought.filter((label) => !before.has(label))
       return denial

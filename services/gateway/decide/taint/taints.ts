@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { type Denial, deny, type Identity, type SessionRef, type TaintView, unstored } from '../../call/index.ts'
 import { ByCaller, type ByCallerOptions } from './by-caller.ts'
 import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
@@ -12,7 +12,7 @@ export const LABELS_MAX = 256
 const LISTENED_MAX = 256
 /** Interval of the sweep of ended sessions, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
-/** Events after which the journal is compacted; more if there are more sessions. */
+/** Events in the journal at which it is compacted; more if there are more sessions. */
 export const COMPACT_AFTER_EVENTS = 20_000
 /** Calls of a session are noted in the journal this many times per retention, which extends it by one part. */
 const NOTES_PER_RETENTION = 24
@@ -49,31 +49,29 @@ export class Taints {
   readonly #sessions: ByCaller
   readonly #callees = new CalleeLabels()
   readonly #listeners = new Map<AgentKey, Set<TaintedSession>>()
-  readonly #stop = new AbortController()
+  readonly #follower: JournalFollower<TaintEvent>
   #stopSweep: () => void = () => {}
   #tainted = 0
   #turn: Turn = 0
-  #lastSeq = 0
-  #events = 0
   /** Nothing is written until the whole journal was read. */
   #isOpen = false
-  #compacting = false
 
   private constructor(options: TaintsOptions) {
     this.#options = options
     this.#sessions = new ByCaller(options)
     this.#noteEveryMs = options.retentionMs / NOTES_PER_RETENTION
+    const { journal, onFault } = options
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      apply: (entry) => this.#follow(entry),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal, then serves. Rejects if it cannot be read: a lost label would allow denied calls. */
   static async open(options: TaintsOptions): Promise<Taints> {
     const taints = new Taints(options)
-    await followJournal(options.journal, {
-      apply: (entry) => taints.#follow(entry),
-      replace: (entries) => taints.#replace(entries),
-      signal: taints.#stop.signal,
-      onFault: options.onFault,
-    })
+    await taints.#follower.open()
     taints.#isOpen = true
     taints.#sweep()
     taints.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => taints.#sweep())
@@ -82,7 +80,7 @@ export class Taints {
 
   close(): void {
     this.#stopSweep()
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   /** The current turn. Labels added from now on have a later one. */
@@ -286,9 +284,7 @@ export class Taints {
     return isNew && token.brought.length > 0 ? writing : null
   }
 
-  #follow({ seq, key, version, event }: JournalEntry<TaintEvent>): void {
-    this.#lastSeq = Math.max(this.#lastSeq, seq)
-    this.#events++
+  #follow({ key, version, event }: JournalEntry<TaintEvent>): void {
     const [namespace = '', agent = '', name = ''] = key.split('/')
     const caller = { namespace, agent, session: name }
     const session = this.#sessions.get(caller) ?? this.#sessions.restore(caller)
@@ -299,14 +295,11 @@ export class Taints {
     this.#keepListened(session)
     this.#count(before, session.labels.size)
     this.#dropBlank(session)
-    const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, this.#sessions.size)
-    if (isLong && this.#isOpen && !this.#compacting) void this.compact()
+    if (this.#follower.events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#sessions.size)) void this.compact()
   }
 
   /** Rebuilds the state from the journal. Labels being written remain. */
   #replace(entries: readonly JournalEntry<TaintEvent>[]): void {
-    this.#lastSeq = 0
-    this.#events = 0
     for (const session of [...this.#sessions]) if (session.writing === 0) this.#drop(session)
     for (const entry of entries) this.#follow(entry)
   }
@@ -358,22 +351,12 @@ export class Taints {
   }
 
   /** Compacts the journal to the current state. Never rejects. */
-  async compact(): Promise<void> {
-    this.#compacting = true
-    try {
+  compact(): Promise<void> {
+    const snapshot = () => {
       const known = [...this.#sessions].filter(({ version }) => version > 0)
-      this.#events = 0
-      const snapshot = known.map((session) => ({
-        key: session.key,
-        version: session.version,
-        event: session.snapshot(),
-      }))
-      await this.#options.journal.compact(this.#lastSeq, snapshot)
-    } catch (error) {
-      this.#options.onFault(error)
-    } finally {
-      this.#compacting = false
+      return known.map((session) => ({ key: session.key, version: session.version, event: session.snapshot() }))
     }
+    return this.#follower.compact(snapshot).catch(this.#options.onFault)
   }
 }
 

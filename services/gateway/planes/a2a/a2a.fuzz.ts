@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial, type TextRedactor } from '../../call/index.ts'
 import { stepless } from '../../call/testing/steps.ts'
-import { member, parsedOrUndefined } from '../wire/json.ts'
+import { member, parsedOrUndefined, strictMessage } from '../wire/json.ts'
 import { A2aFrame } from './frame.ts'
 import { ownTasks } from './list.ts'
 import { readParams } from './message.ts'
 import { A2A_METHODS, methodRow } from './methods.ts'
-import { inOneForm, requestIn } from './read.ts'
+import { inOneForm, requestOf } from './read.ts'
 import { joinedParts } from './redact/parts.ts'
 import { A2aRequest } from './request.ts'
 import { isAnswerTo, namedIn, responseIn, StreamProgress } from './response.ts'
@@ -76,6 +76,11 @@ class Late implements TextRedactor {
   end(): string {
     return this.#held
   }
+}
+
+function requestIn(bytes: Uint8Array) {
+  const read = strictMessage(bytes)
+  return isDenial(read) ? read : requestOf(read.value)
 }
 
 export const target = fuzzTarget('a2a', {

@@ -1,4 +1,11 @@
-import { type Denial, errorTable, type Head, type RequestContext, statusOf } from '../../call/index.ts'
+import {
+  type Denial,
+  errorTable,
+  type Head,
+  type RequestContext,
+  statusOf,
+  type WireRequest,
+} from '../../call/index.ts'
 import { OWN_DOMAIN } from '../wire/forged.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { A2aFrame, eventOf } from './frame.ts'
@@ -23,12 +30,16 @@ export function refusal(arrival: RequestContext, denial: Denial): { readonly hea
   const request = noted(arrival.wire)
   const headers = refusalHeaders(denial)
   if (denial.code === 'method_not_allowed' && typeof denial.data?.allow === 'string') headers.allow = denial.data.allow
-  const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
+  const status = isHttpLevel(arrival.wire, request, denial) ? statusOf(denial) : 200
   return { head: { status, headers }, frame: A2aFrame.body('error', errorMessage(arrival.id, request, denial)) }
 }
 
+/** Codes of posted messages that are no valid requests. The SDKs read their errors with status 200 only. */
+const INVALID_MESSAGE: ReadonlySet<string> = new Set<Denial['code']>(['invalid_request', 'unsupported_version'])
+
 /** Returns true if a refusal is sent as the HTTP status: for requests that were not read, cards, challenges, and rows with `http`. */
-function isHttpLevel(request: A2aRequest | null, denial: Denial): boolean {
+function isHttpLevel({ method }: WireRequest, request: A2aRequest | null, denial: Denial): boolean {
+  if (method === 'POST' && INVALID_MESSAGE.has(denial.code)) return false
   if (request === null || request.bytes === null) return true
   const row = errorTable[denial.code]
   return ('http' in row && row.http) || statusOf(denial) === 401

@@ -1,4 +1,4 @@
-import { type Clock, findSpan, isObject, JsonError } from '@plat/core'
+import { type Clock, findSpan, isObject, isPromise, JsonError } from '@plat/core'
 import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import { type Call, callerOf, type Denial, deny, type Identity, type Reply, UpstreamError } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
@@ -10,7 +10,7 @@ import { failure, unusable } from '../wire/refusal.ts'
 import { A2aFrame } from './frame.ts'
 import { type ListView, ownTasks } from './list.ts'
 import type { A2aRequest } from './request.ts'
-import { isAnswerTo, isTask, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
+import { isAnswerTo, isTask, lacksResult, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
 import { isConvertible } from './versions/members.ts'
 import { downgradedRequest } from './versions/requests.ts'
 import { isFinalEvent, upgradedResponse } from './versions/responses.ts'
@@ -52,7 +52,8 @@ export interface Forwarder {
   readonly extraCA: string | null
   /** Null: no transaction tokens are sent. */
   readonly transactions: Transactions | null
-  viewOf(identity: Identity, server: string): ListView
+  /** `context`: the context of which tasks are listed, as it was sent. */
+  viewOf(identity: Identity, server: string, context: unknown): ListView
 }
 
 /** Parts of an endpoint's URL for requests. */
@@ -126,7 +127,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
         return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
       const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
-      const bytes = all instanceof Promise ? await this.#inTime(all, started) : all
+      const bytes = isPromise(all) ? await this.#inTime(all, started) : all
       this.#done()
       if (bytes === 'memory') return wholeBodyDenial(agent.server, bytes)
       if (bytes === 'too_large') return this.#invalid('an answer that is too large')
@@ -248,8 +249,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     if ((isLegacy || request.legacy !== null) && !isConvertible(received.value)) return null
     if (!isLegacy) return received.forCaller(request.legacy)
     // Parses it strictly first: the conversion does not.
-    const json = responseIn(received) === null || received.json === null ? null : received.json
-    const upgraded = json === null ? null : upgradedResponse(json, request.method)
+    const isResponse = responseIn(received) !== null || lacksResult(received, request.method)
+    const upgraded = isResponse && received.json !== null ? upgradedResponse(received.json, request.method) : null
     return upgraded === null ? null : received.withJson(upgraded).forCaller(request.legacy)
   }
 
@@ -268,7 +269,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       return namedInSent(response) === null ? this.#invalid('a result of another method') : frame
     if (request.method !== 'ListTasks')
       return this.#isAboutTask(response.result) ? frame : this.#invalid('a result of another task or method')
-    const view = this.#forwarder.viewOf(call.facts.identity, call.facts.target.server)
+    const context = member(member(call.body?.value, 'params'), 'contextId')
+    const view = this.#forwarder.viewOf(call.facts.identity, call.facts.target.server, context)
     const own = ownTasks(bytes, view)
     return own === null ? this.#invalid('a result of another method') : frame.withJson(own)
   }

@@ -51,7 +51,7 @@ export interface ExposedAgents<A extends AgentPlace> {
     },
   ): Promise<ServedCard | Denial>
   readonly owners: {
-    owns(identity: Identity, server: string, kind: 'task', id: string): boolean
+    owns(identity: Identity, server: string, kind: 'task' | 'context', id: string): boolean
     callOf(server: string, kind: 'task', id: string): string | null
     /** Records the sender of a message to a task before the request is forwarded. Resolves to null when that is durable. */
     note(call: Call<'identity' | 'target'>): null | Denial | Promise<null | Denial>
@@ -163,10 +163,13 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     return this.#agents.owners.callOf(server, 'task', task)
   }
 
-  viewOf(identity: Identity, server: string): ListView {
+  viewOf(identity: Identity, server: string, context: unknown): ListView {
+    const { owners } = this.#agents
+    const isHidden = typeof context === 'string' && context !== '' && !owners.owns(identity, server, 'context', context)
     return {
-      owns: (task) => this.#agents.owners.owns(identity, server, 'task', task),
-      sealPage: (token) => this.#pages.seal(identity, server, token),
+      owns: (task) => owners.owns(identity, server, 'task', task),
+      // A next page would reveal that the context of another caller has tasks.
+      sealPage: (token) => (isHidden ? '' : this.#pages.seal(identity, server, token)),
     }
   }
 }

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, parseLossless } from '@plat/core'
 /** The tasks of a list that its caller may see. */
 export interface ListView {
   owns(task: string): boolean
-  /** Returns the sealed page token of the agent, since the token itself may reveal tasks of other callers. */
+  /** Returns the sealed page token of the agent, since the token itself may reveal tasks of other callers; empty if the list has no next page. */
   sealPage(token: string): string
 }
 

@@ -2,6 +2,7 @@ import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, deny } from '../../call/index.ts'
 import type { MethodRow } from './methods.ts'
 import type { NamedInRequest } from './request.ts'
+import { NAMES } from './versions/members.ts'
 
 /** JSON-RPC "invalid params". */
 const INVALID_PARAMS = -32602
@@ -19,7 +20,7 @@ export interface ReadParams extends Omit<NamedInRequest, 'version'> {
 /**
  * Reads the parameters of a request as in ProtoJSON: `null` and the empty string count as absent. Names of the protocol are in lowerCamelCase
  * already. Returns a denial for members that another parser could read as one of these parameters, since they would not be checked: other
- * spellings, other types, another tenant.
+ * spellings, other types, another tenant. Other members are forwarded, since clients of later versions send them.
  */
 export function readParams(params: unknown, row: MethodRow, method: string): ReadParams | Denial {
   try {
@@ -45,10 +46,10 @@ class InvalidMessageError extends Error {
   }
 }
 
-/** Throws InvalidMessageError for names in snake_case, of which the known ones are in lowerCamelCase already. */
+/** Throws InvalidMessageError for other spellings of the protocol's names, which are in lowerCamelCase already. */
 function plainly(object: JsonObject, path: string): void {
   for (const name of Object.keys(object))
-    if (name.includes('_'))
+    if (name.includes('_') && NAMES.has(name.replaceAll('_', '').toLowerCase()))
       throw new InvalidMessageError(`${path}.${name.slice(0, 64)}`, 'is not written in lowerCamelCase')
 }
 
@@ -122,11 +123,12 @@ function urlIn(push: JsonObject, path: string): string {
 function readQuery(params: JsonObject, row: MethodRow, method: string): ReadParams {
   const task = row.task === null ? null : textIn(params, row.task, 'params')
   if (row.task !== null && task === null) throw new InvalidMessageError(`params.${row.task}`, 'is required')
-  const context = method === 'ListTasks' ? textIn(params, 'contextId', 'params') : null
+  // Tasks of others are left out of lists, so the context need not be the caller's.
+  if (method === 'ListTasks') textIn(params, 'contextId', 'params')
   return {
     skill: null,
     tasks: task === null ? [] : [task],
-    contexts: context === null ? [] : [context],
+    contexts: [],
     streams: row.streams,
     pushURLs: method === 'CreateTaskPushNotificationConfig' ? [urlIn(params, 'params')] : [],
     pageToken: method === 'ListTasks' ? textIn(params, 'pageToken', 'params') : null,

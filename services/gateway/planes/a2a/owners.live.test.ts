@@ -36,7 +36,6 @@ test('all sessions of the agent and user for which a task was created can access
     rpc('SubscribeToTask', { id: task.id }),
     rpc('ListTaskPushNotificationConfigs', { taskId: task.id }),
     rpc('DeleteTaskPushNotificationConfig', { taskId: task.id, id: 'c' }),
-    rpc('ListTasks', { contextId: task.contextId }),
     rpc('SendMessage', saying('x', { taskId: task.id })),
     rpc('SendStreamingMessage', saying('x', { contextId: task.contextId })),
     rpc('SendMessage', saying('x', { referenceTaskIds: [task.id] })),
@@ -73,6 +72,23 @@ test('a list has only the tasks of its caller, and page tokens are valid only fo
   }
   assert.deepEqual(seen.toSorted(), own.toSorted())
   assert.equal((await post(rpc('ListTasks', { pageToken: 'forged' }))).error?.code, -32602)
+})
+
+test('a list of the context of another caller is empty, like that of a context that does not exist', async (t) => {
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const { post, token, client } = await setUpA2a(t, agent, { exposed: SHARED })
+  const mine = await client()
+  const { contextId = '' } = { ...(await mine.sendMessage(asking('work 1'))) }
+  await mine.sendMessage({ ...asking('work 2'), message: { ...asking('work 2').message, contextId } })
+  const list = (context: string, bearer?: string) =>
+    post(rpc('ListTasks', { contextId: context, pageSize: 1 }), bearer === undefined ? {} : { token: bearer })
+  const own = JSON.parse((await list(contextId)).text).result
+  assert.equal(own.tasks.length, 1)
+  assert.notEqual(own.nextPageToken, '')
+  const foreign = await list(contextId, token(STRANGER))
+  assert.deepEqual(JSON.parse(foreign.text), JSON.parse((await list('of-nobody', token(STRANGER))).text))
+  assert.deepEqual(JSON.parse(foreign.text).result, { tasks: [], nextPageToken: '', pageSize: 1, totalSize: 0 })
 })
 
 test('the owner of a task can subscribe to it, cancel it and continue it', async (t) => {

@@ -14,29 +14,29 @@ test('invalid requests are refused with the errors of A2A 1.0, and are not forwa
   const send = rpc('SendMessage', saying('hello'))
   const twice = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}}'
   const cases: [unknown, (string | number | undefined)[], object?][] = [
-    [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '' } }],
+    [send, [200, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '' } }],
     [send, [200, -32601, 'UNKNOWN_METHOD'], { headers: { 'a2a-version': '0.3' } }],
-    [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '1.1' } }],
-    ['{', [400, -32700, 'INVALID_REQUEST']],
-    [twice, [400, -32700, 'INVALID_REQUEST']],
-    [[send], [400, -32600, 'INVALID_REQUEST']],
-    [{ jsonrpc: '2.0', method: 'SendMessage', params: saying('x') }, [400, -32600, 'INVALID_REQUEST']],
-    [rpc('SendMessage', saying('x'), null), [400, -32600, 'INVALID_REQUEST']],
-    [rpc('SendMessage', saying('x'), 1.5), [400, -32600, 'INVALID_REQUEST']],
-    [{ ...send, jsonrpc: '1.0' }, [400, -32600, 'INVALID_REQUEST']],
+    [send, [200, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '1.1' } }],
+    ['{', [200, -32700, 'INVALID_REQUEST']],
+    [twice, [200, -32700, 'INVALID_REQUEST']],
+    [[send], [200, -32600, 'INVALID_REQUEST']],
+    [{ jsonrpc: '2.0', method: 'SendMessage', params: saying('x') }, [200, -32600, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x'), null), [200, -32600, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x'), 1.5), [200, -32600, 'INVALID_REQUEST']],
+    [{ ...send, jsonrpc: '1.0' }, [200, -32600, 'INVALID_REQUEST']],
     [rpc('message/send', saying('x')), [200, -32601, 'UNKNOWN_METHOD']],
     [rpc('toString'), [200, -32601, 'UNKNOWN_METHOD']],
     [rpc('GetExtendedAgentCard'), [200, -32004, 'UNSUPPORTED_OPERATION']],
-    [rpc('GetTask'), [400, -32602, 'INVALID_REQUEST']],
-    [rpc('GetTask', { id: 7 }), [400, -32602, 'INVALID_REQUEST']],
-    [{ ...rpc('GetTask'), params: [] }, [400, -32602, 'INVALID_REQUEST']],
-    [rpc('SendMessage', { message: null }), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('GetTask'), [200, -32602, 'INVALID_REQUEST']],
+    [rpc('GetTask', { id: 7 }), [200, -32602, 'INVALID_REQUEST']],
+    [{ ...rpc('GetTask'), params: [] }, [200, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', { message: null }), [200, -32602, 'INVALID_REQUEST']],
     [rpc('SendMessage', saying('x', { task_id: 'theirs' })), [200, -32001, 'TASK_NOT_FOUND']],
-    [rpc('SendMessage', saying('x', { task_id: '', taskId: '' })), [400, -32602, 'INVALID_REQUEST']],
-    [rpc('SendMessage', saying('x', { other_id: 'theirs' })), [400, -32602, 'INVALID_REQUEST']],
-    [rpc('SendMessage', saying('x', { contextId: ['theirs'] })), [400, -32602, 'INVALID_REQUEST']],
-    [rpc('ListTasks', { tenant: 'other' }), [400, -32602, 'INVALID_REQUEST']],
-    [rpc('SendMessage', saying('x', { metadata: { skillId: '../x' } })), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { task_id: '', taskId: '' })), [200, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { task__id: 'theirs' })), [200, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { contextId: ['theirs'] })), [200, -32602, 'INVALID_REQUEST']],
+    [rpc('ListTasks', { tenant: 'other' }), [200, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { metadata: { skillId: '../x' } })), [200, -32602, 'INVALID_REQUEST']],
     [rpc('SendStreamingMessage', saying('x')), [200, -32004, 'UNSUPPORTED_OPERATION'], { agent: 'default/slow' }],
     [send, [415, 415, 'UNSUPPORTED_MEDIA_TYPE'], { headers: { 'content-type': 'text/plain' } }],
     [send, [200, 404, 'UNKNOWN_AGENT'], { agent: 'default/hidden' }],
@@ -48,7 +48,13 @@ test('invalid requests are refused with the errors of A2A 1.0, and are not forwa
   assert.equal(agent.reached.length, 0)
   const named = await post(rpc('nothing', {}, 'my-id'))
   assert.equal(JSON.parse(named.text).id, 'my-id')
+  assert.equal(JSON.parse((await post({ id: 'my-id', method: 'GetTask' })).text).id, 'my-id')
+  assert.equal(JSON.parse((await post({ jsonrpc: '2.0', id: { a: 1 }, method: 'GetTask' })).text).id, null)
   assert.equal((await post(send, { headers: { 'a2a-version': '1.0' } })).error, null)
+  const later = { _extra: { a: 1 }, future_member: [] }
+  assert.equal((await post(rpc('SendMessage', saying('hello', later)))).error, null)
+  const { message } = JSON.parse(agent.reached.at(-1)?.body ?? '').params
+  assert.deepEqual({ ...message, ...later }, message)
 })
 
 test('a request without a token gets a challenge, and Allow has only POST', async (t) => {

@@ -66,11 +66,13 @@ class Post {
 
   parsed(bytes: Uint8Array): Parsed | Denial {
     const { wire } = this.#arrival
-    const message = requestIn(bytes)
+    const read = strictMessage(bytes)
+    if (isDenial(read)) return read
+    // From here on, a refusal has the request's id.
+    if (isObject(read.value) && idIn(read.value) !== null) wire.note = new A2aRequest({ method: '', bytes })
+    const message = requestOf(read.value)
     if (isDenial(message)) return message
     const method = String(message.method)
-    // From here on, a refusal has the request's id.
-    wire.note = new A2aRequest({ method, bytes })
     const version = versionOf(this.#arrival, method)
     if (isDenial(version)) return version
     wire.note = new A2aRequest({ method, bytes, named: { ...NOTHING_NAMED, version } })
@@ -112,11 +114,8 @@ class Post {
   }
 }
 
-/** Returns the JSON-RPC 2.0 request, or a denial when the bytes are not a strict JSON object, which every parser reads alike. */
-export function requestIn(bytes: Uint8Array): JsonObject | Denial {
-  const read = strictMessage(bytes)
-  if (isDenial(read)) return read
-  const message = read.value
+/** Returns the JSON-RPC 2.0 request, or a denial when the message is none. */
+export function requestOf(message: unknown): JsonObject | Denial {
   if (!isObject(message) || message.jsonrpc !== '2.0')
     return deny('invalid_request', 'the body is not a JSON-RPC 2.0 request')
   const { method } = message

@@ -34,6 +34,12 @@ export function responseIn(frame: A2aFrame): JsonObject | null {
   return hasError && !isError(value.error) ? null : value
 }
 
+/** Returns true if a response of 0.3 has no result where the result is null, which the Python SDK leaves out. */
+export function lacksResult({ value }: A2aFrame, method: string): boolean {
+  if (method !== 'DeleteTaskPushNotificationConfig' || !isObject(value) || value.jsonrpc !== '2.0') return false
+  return !Object.hasOwn(value, 'result') && !Object.hasOwn(value, 'error')
+}
+
 /** Returns true if a response has the id of the request. Integers beyond double precision are compared as written. */
 export function isAnswerTo(request: A2aRequest, frame: A2aFrame): boolean {
   const { value, json } = frame

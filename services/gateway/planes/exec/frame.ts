@@ -1,3 +1,4 @@
+import { parseChecked } from '@plat/core'
 import { type Denial, deny, type Frame, type FrameVerdict, isDenial, type Redactor } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import { createRedactReview, type RedactorOf, redactMessage } from '../wire/redact.ts'
@@ -16,7 +17,7 @@ export class ExecFrame implements Frame {
 
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = JSON.parse(Buffer.from(this.raw).toString('utf8'))
+      this.#value = parseChecked(Buffer.from(this.raw).toString('utf8'))
       this.#parsed = true
     }
     return this.#value

@@ -1,4 +1,4 @@
-import { checkJson, JsonError } from '@plat/core'
+import { checkJson, JsonError, parseChecked } from '@plat/core'
 import {
   type Body,
   type Call,
@@ -117,6 +117,6 @@ class WholeBody implements Body {
 
   /** Parsed on each use, so that only the bytes are in memory while an approval is pending. */
   get value(): unknown {
-    return JSON.parse(Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength).toString('utf8'))
+    return parseChecked(Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength).toString('utf8'))
   }
 }

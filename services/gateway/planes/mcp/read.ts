@@ -260,7 +260,7 @@ export function classify(posted: Posted): Classified {
   const kind = stated ?? 'notification'
   const method = typeof message.method === 'string' ? message.method : ''
   const row = methodRow(method, era)
-  const unsealed = openMessage(message, { kind, era, method }, posted)
+  const unsealed = openMessage(message, { kind, era, method, isShared: posted.shared !== null }, posted)
   const { opened, replaced, withheld } = isDenial(unsealed) ? NOTHING_SEALED : unsealed
   const uncarried = withheldPaths({ method, era, params, meta })
   const strange = unseenPaths(method, params)

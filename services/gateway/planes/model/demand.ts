@@ -2,6 +2,7 @@ import { type Call, type ModelDemand, type PricedModel, type Snapshot, searchesB
 import { imageTokensAtMost } from './dialects/images.ts'
 import { answeredBy } from './note.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
+import { UploadBody } from './uploads/body.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 
 /** Configuration of a route. */
@@ -38,6 +39,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       maxTokens,
       routeMaxTokens: way.maxTokensPerRequest,
       tokensPerMinute: way.tokensPerMinute,
+      media: body.dialect.media?.(body.value, body instanceof UploadBody ? body.files : []) ?? null,
       clamp: (tokens) => withMaxTokens(body, tokens, way.takesCompletionTokens(tool)),
     }
   }

@@ -48,6 +48,18 @@ export class ModelFrame implements Frame {
     return new ModelFrame('error', raw, { json: null, value: undefined, isEvent: true })
   }
 
+  /** A body that is text, which reviews read as `{text}`. Throws `InvalidResponseError` where it is not UTF-8. */
+  static text(body: Uint8Array): ModelFrame {
+    if (!isUtf8(body)) throw new InvalidResponseError('a text that is not UTF-8')
+    const value = { text: Buffer.from(body).toString('utf8') }
+    return new ModelFrame('final', body, { json: Buffer.from(JSON.stringify(value)), value, isEvent: false })
+  }
+
+  /** A piece of a body that no review reads, such as sound. */
+  static piece(raw: Uint8Array): ModelFrame {
+    return new ModelFrame('partial', raw, { json: null, value: undefined, isEvent: true })
+  }
+
   /** An event whose data, if it has any, was read with `readEvent`. */
   static event(role: 'progress' | 'partial' | 'final', raw: Uint8Array, data: EventData | null): ModelFrame {
     return new ModelFrame(role, raw, { json: data?.json ?? null, value: data?.value, isEvent: true })

@@ -11,7 +11,16 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { testMetrics } from '../../testing/metrics.ts'
 import { createModelPlane, ResponseCache } from './index.ts'
-import { alwaysClosed, bodyOf, endpointAt, noCredentials, noLatencies, noModels, routeTo } from './testing.ts'
+import {
+  alwaysClosed,
+  bodyOf,
+  endpointAt,
+  noCredentials,
+  noLatencies,
+  noModels,
+  noUploads,
+  routeTo,
+} from './testing.ts'
 
 let upstream: ModelServer
 let dialer: Dialer
@@ -25,6 +34,7 @@ before(async () => {
     clock: systemClock,
     maxBodyBytes: 10_000,
     bodyReadTimeoutMs: 60_000,
+    ...noUploads,
     attemptTimeoutMs: 60_000,
     extraCA: null,
     routes: {
@@ -83,7 +93,7 @@ test('once a wait has opened the stream, the answer goes on as events, refusals 
   upstream.answers({ text: [], error: { status: 429, message: 'slow\ndown' } })
   const refused = await textOf(callOf(true))
   assert.match(refused, /^data: \{"error":.*slow.*\}\n\n$/)
-  const [last] = plane.abort(callOf(true), deny('revoked', 'this session is revoked'))
+  const [last] = plane.abort(callOf(true), deny('revoked', 'this session is revoked')) ?? []
   assert.match(
     String(last?.raw),
     /^data: \{"error":\{"message":"The call of small-1 was refused: this session is revoked\..*","type":"permission_error".*\}\}\n\n$/,

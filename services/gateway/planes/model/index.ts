@@ -17,7 +17,6 @@ import {
 } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import type { BodyLimits } from '../wire/body.ts'
 import { pendingStream, refusal, terminalError } from './answer.ts'
 import type { CachePolicy, ResponseCache } from './cache/cache.ts'
 import { pricedOf } from './demand.ts'
@@ -27,6 +26,7 @@ import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
 import { noteForwarded } from './note.ts'
 import { read } from './read.ts'
 import { translatedFor } from './translate/translated.ts'
+import type { UploadLimits } from './uploads/spool.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
 import { type Failover, kindOf, type LatencyMeter, type Turn, tryInTurn } from './upstream/failover.ts'
 import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from './upstream/forward.ts'
@@ -39,6 +39,7 @@ export { createMeter } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
 export { createModelWords } from './telemetry/words.ts'
+export { Spool } from './uploads/spool.ts'
 
 /** Endpoints of a route. */
 export interface ModelRoute {
@@ -66,8 +67,8 @@ export interface OrderedCall {
 export interface ModelRoutes {
   /** Returns the route with this `target.key`; null when it is not in the snapshot. */
   route(snapshot: Snapshot, key: string): ModelRoute | null
-  /** Returns the models that a caller may use, by name. */
-  directory(snapshot: Snapshot, identity: Identity): CallersModels
+  /** Returns the models that a caller may use, by name: with scopes of this prefix, or with any (null). */
+  directory(snapshot: Snapshot, identity: Identity, scope: string | null): CallersModels
   readonly credentials: Credentials
   readonly circuits: Circuits
   /** Returns true if data of this class may be sent to a model. */
@@ -77,7 +78,7 @@ export interface ModelRoutes {
   readonly balancer: LatencyMeter
 }
 
-export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials' | 'templates'> {
+export interface ModelPlaneOptions extends UploadLimits, Omit<Forwarder, 'circuits' | 'credentials' | 'templates'> {
   readonly routes: ModelRoutes
   readonly ids: Pick<Ids, 'random'>
   readonly cache: ResponseCache
@@ -98,7 +99,7 @@ export function createModelPlane(options: ModelPlaneOptions): Plane {
   return new ModelPlane(options)
 }
 
-class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
+class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists {
   readonly clock: Clock
   readonly dialer: Forwarder['dialer']
   readonly attemptTimeoutMs: number
@@ -110,6 +111,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   readonly extraCA: string | null
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
+  readonly maxUploadBytes: number
+  readonly spool: UploadLimits['spool']
   readonly #routes: ModelRoutes
   readonly #affords: ModelPlaneOptions['affords']
   readonly #residencyFault: ModelPlaneOptions['residencyFault']
@@ -134,16 +137,19 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
+    this.maxUploadBytes = options.maxUploadBytes
+    this.spool = options.spool
     this.#routes = options.routes
     this.#residencyFault = options.residencyFault
   }
 
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
-    return read(arrival, this, () => this.#routes.directory(arrival.snapshot, identity))
+    const models = (scope: string) => this.#routes.directory(arrival.snapshot, identity, scope)
+    return read(arrival, identity, { limits: this, models })
   }
 
   models({ snapshot, facts: { identity } }: Call<'identity'>): CallersModels {
-    return this.#routes.directory(snapshot, identity)
+    return this.#routes.directory(snapshot, identity, null)
   }
 
   endpoint(snapshot: Snapshot, route: string): ModelEndpoint | null {
@@ -240,8 +246,9 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     return refusal({ call, denial, now: this.clock.now() })
   }
 
-  abort(call: Call, denial: Denial): readonly Frame[] {
-    return [terminalError(call, denial, this.clock.now())]
+  abort(call: Call, denial: Denial): readonly Frame[] | null {
+    const last = terminalError(call, denial, this.clock.now())
+    return last === null ? null : [last]
   }
 
   /** Frames of this plane have their bytes; a frame without bytes was created elsewhere and is a JSON body. */

@@ -3,6 +3,7 @@ import { type Review, type RunningReview, review } from '../../pipeline/stage.ts
 import { member } from '../wire/json.ts'
 import type { Dialect, ModelRequest, Report } from './dialects/dialect.ts'
 import { ModelFrame } from './frame.ts'
+import { MediaMeter, type MediaPrice } from './media/meter.ts'
 import { isCached } from './note.ts'
 import { ModelBody } from './request.ts'
 import { TokenEstimate } from './tokens/estimate.ts'
@@ -15,11 +16,15 @@ export type Price = (call: Call<'target' | 'hold'>, usage: Usage) => number
  * Counts the usage of a model call: as the provider reports it, which is requested for every stream, otherwise as an estimate. The chunk
  * with the usage of a stream is not relayed if the caller did not request it.
  */
-export function createMeter(price: Price): Review<'target' | 'hold'> {
+export function createMeter(price: Price, mediaPrice: MediaPrice = () => null): Review<'target' | 'hold'> {
   return review({
     name: 'meter',
     needs: ['target', 'hold'],
-    open: (call) => (call.body instanceof ModelBody ? new Meter(call, call.body, price) : null),
+    open(call) {
+      const { body } = call
+      if (!(body instanceof ModelBody)) return null
+      return body.dialect.media === undefined ? new Meter(call, body, price) : new MediaMeter(call, body, mediaPrice)
+    },
   })
 }
 

@@ -3,8 +3,9 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { isDenial, type RequestContext, Snapshots } from '../../call/index.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
 import { read } from './read.ts'
-import { noModels } from './testing.ts'
+import { noModels, noUploads } from './testing.ts'
 
 const limits = { clock: new TestClock(), maxBodyBytes: 1000, bodyReadTimeoutMs: 1000 }
 
@@ -27,7 +28,10 @@ function arrival(method: string, path: string, body = ''): RequestContext {
 }
 
 async function answer(method: string, path: string, body?: string): Promise<string> {
-  const parsed = await read(arrival(method, path, body), limits, () => noModels)
+  const parsed = await read(arrival(method, path, body), testIdentity, {
+    limits: { ...limits, ...noUploads },
+    models: () => noModels,
+  })
   return isDenial(parsed) ? parsed.code : `${parsed.operation} ${parsed.server} ${parsed.name}`
 }
 

@@ -1,9 +1,8 @@
-import { type Denial, deny, isDenial, type Parsed, type RequestContext } from '../../call/index.ts'
-import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
+import { type Denial, deny, type Identity, modelScopeOf, type Parsed, type RequestContext } from '../../call/index.ts'
 import { dialectOf } from './dialects/all.ts'
-import type { Dialect } from './dialects/dialect.ts'
 import { type CallersModels, googleAddress, only, readGoogle, readShared, sharedEndpoint } from './directory/address.ts'
-import { readModelBody } from './request.ts'
+import { scopeFault, useModelBody } from './uploads/request.ts'
+import type { UploadLimits } from './uploads/spool.ts'
 
 /** `/llm/<route>/v1/<endpoint>`; names of routes are those of docs/spec/gateway.md and `<ns>.<agent>`. */
 const PATH = /^\/llm\/([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/v1\/([A-Za-z0-9/._:-]{1,256})$/
@@ -16,25 +15,32 @@ const nothing = { name: null, body: null, parent: null } as const
 /** Names route, operation and model of a request. A route named `anthropic` keeps its address for callers that may use it. */
 export function read(
   arrival: RequestContext,
-  limits: BodyLimits,
-  models: () => CallersModels,
+  identity: Identity,
+  { limits, models }: { readonly limits: UploadLimits; readonly models: (scope: string) => CallersModels },
 ): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path } = arrival.wire
+  const unread = { arrival, identity, limits }
+  const chats = () => models(modelScopeOf('model.generate'))
   const google = googleAddress(path)
-  if (google !== null) return readGoogle(arrival, google, { limits, models })
+  if (google !== null) return readGoogle(unread, google, chats)
   const [, server, endpoint] = PATH.exec(path) ?? []
   const shared = server === undefined || server === ANTHROPIC ? sharedEndpoint(path) : null
   if (shared !== null) {
-    const own = models()
-    if (server === undefined || !own.has(server)) return readShared(arrival, shared, { limits, models: own })
+    if (server === undefined || !chats().has(server)) return readShared(unread, shared, models)
   }
   if (server === undefined || endpoint === undefined)
     return deny('unknown_route', 'the path is /llm/v1/ or /llm/<route>/v1/ and an endpoint such as chat/completions')
   const dialect = dialectOf(endpoint)
-  if (dialect !== null)
-    return method === 'POST'
-      ? useJsonBytes(arrival, limits, (bytes) => parsedOf(server, bytes, dialect))
-      : only('POST', method)
+  if (dialect !== null) {
+    if (method !== 'POST') return only('POST', method)
+    const { operation, method: named } = dialect
+    return (
+      scopeFault(identity, dialect, server) ??
+      useModelBody(unread, dialect, (body) => {
+        return { operation, method: named, server, name: body.request.model, body, parent: null }
+      })
+    )
+  }
   if (endpoint === 'models' || endpoint.startsWith('models/')) {
     if (method !== 'GET') return only('GET', method)
     const name = endpoint === 'models' ? null : endpoint.slice('models/'.length)
@@ -47,11 +53,4 @@ export function read(
 /** The name becomes a path upstream, under the gateway's key: it must not lead out of `/models/`. */
 function isModelId(name: string): boolean {
   return name.split('/').every((part) => part !== '' && !/^\.+$/.test(part))
-}
-
-function parsedOf(server: string, bytes: Uint8Array, dialect: Dialect): Parsed | Denial {
-  const body = readModelBody(bytes, dialect)
-  if (isDenial(body)) return body
-  const { operation, method } = dialect
-  return { operation, method, server, name: body.request.model, body, parent: null }
 }

@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
+import { SharedPool, systemClock, systemIds } from '@plat/core'
 import { deny, isDenial } from '../../call/index.ts'
 import { chat } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import type { CallersModels } from './directory/address.ts'
 import type { ModelRoute } from './index.ts'
 import { type ModelBody, readModelBody } from './request.ts'
+import { Spool } from './uploads/spool.ts'
 import type { Credentials, EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
 import type { LatencyMeter } from './upstream/failover.ts'
 import type { Circuits } from './upstream/forward.ts'
@@ -72,4 +74,10 @@ export function bodyOf(value: object, dialect: Dialect = chat): ModelBody {
 export async function outcomesOf(auditPath: string) {
   const lines = (await readFile(auditPath, 'utf8')).split('\n').slice(0, -1)
   return lines.map((line) => JSON.parse(line).rec).filter((record) => record.kind === 'outcome')
+}
+
+/** Every request with files is too large. */
+export const noUploads = {
+  spool: new Spool({ dir: '', pool: new SharedPool({ name: 'upload_bytes', total: 0 }), ids: systemIds(systemClock) }),
+  maxUploadBytes: 0,
 }

@@ -6,12 +6,15 @@ import { InvalidResponseError } from '../model/invalid.ts'
 import { readModelBody } from '../model/request.ts'
 import { promptOf } from '../model/telemetry/prompt.ts'
 import { translatorOf } from '../model/translate/all.ts'
+import { MultipartError, MultipartParser } from '../model/uploads/parser.ts'
 import { withoutForgedRefusal } from './forged.ts'
 import { NestedJson } from './nested.ts'
 
 const KIB = 1024
 /** Largest body of a request, by default. */
 const BODY = 4 * 1024 * KIB
+/** Bytes of one read of a socket. */
+const READ = 64 * KIB
 /** Bytes of text in a message that are parsed at most. */
 const TEXT = 2 * 1024 * KIB
 /** Most texts of this length have no more values than are parsed. */
@@ -59,6 +62,29 @@ function bodyOf(input: string) {
   const body = dialect === null ? null : readModelBody(Buffer.from(input), dialect)
   if (body === null || isDenial(body)) throw new Error('refused')
   return body
+}
+
+const PART = '--b\r\nContent-Disposition: form-data; name="image"; filename="a"\r\n\r\n'
+const FORM_END = '\r\n--b--\r\n'
+const file = (content: (n: number) => string) => (n: number) => PART + content(n) + FORM_END
+
+/** Forms whose bytes look like boundaries, or are many parts. */
+const forms: Families = {
+  'line ends': file((n) => '\r\n'.repeat(n / 2)),
+  'almost boundaries': file((n) => '\r\n--'.repeat(n / 4)),
+  'many parts': (n) => `${`${PART}\r\n`.repeat(n / PART.length)}--b--`,
+  'a long head': (n) => `--b\r\nX: ${'x'.repeat(n)}`,
+}
+
+/** Parses a form that arrives in chunks of this size. A refusal ends it. */
+function parseForm(input: string, size: number): void {
+  const parser = new MultipartParser('b')
+  const bytes = Buffer.from(input)
+  try {
+    for (let at = 0; at < bytes.length; at += size) parser.push(bytes.subarray(at, at + size))
+  } catch (error) {
+    if (!(error instanceof MultipartError)) throw error
+  }
 }
 
 /** Translation of a chat to Gemini. */
@@ -127,6 +153,8 @@ const rows: readonly Row[] = [
       return () => promptOf(body)
     },
   },
+  { parser: 'forms', limit: READ, families: forms, run: (input) => parseForm(input, READ) },
+  { parser: 'forms', part: 'byte by byte', limit: READ, families: forms, run: (input) => parseForm(input, 1) },
 ]
 
 export const target = costTarget('cost/gateway nested texts', rows)

@@ -1,4 +1,4 @@
-import { isObject, JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
+import { isObject, JsonError, MESSAGE_LIMITS, parseChecked, parseStrict } from '@plat/core'
 import { type Denial, deny } from '../../call/index.ts'
 
 /** Returns a member of an object; undefined for other values. */
@@ -13,7 +13,7 @@ export function member(value: unknown, name: string): unknown {
 /** Parses JSON that was checked; returns undefined when it is invalid. */
 export function parsedOrUndefined(json: Uint8Array): unknown {
   try {
-    return JSON.parse(textOf(json))
+    return parseChecked(textOf(json))
   } catch {
     return undefined
   }

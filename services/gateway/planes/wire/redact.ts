@@ -1,4 +1,4 @@
-import { runAtOnce, runInSlices, type Steps } from '@plat/core'
+import { runAtOnce, runInSlices, type Steps, whenReady } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -48,8 +48,7 @@ export function redactMessage(
   pass: (redacted: Uint8Array) => Verdict,
 ): FrameVerdict {
   const verdict = (redacted: Uint8Array | Denial) => (isDenial(redacted) ? redacted : pass(redacted))
-  const redacted = redactor.message(json, where)
-  return redacted instanceof Promise ? redacted.then(verdict) : verdict(redacted)
+  return whenReady(redactor.message(json, where), verdict)
 }
 
 type Verdict = Exclude<FrameVerdict, Promise<unknown>>

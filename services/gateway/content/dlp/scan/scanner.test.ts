@@ -208,7 +208,7 @@ test('an expression that would read the rest of a text for each match finds the 
   for (const [at, { start }] of hits.entries()) assert.equal(start, hits[at - 1]?.end ?? 0)
 })
 
-test('what is not a linear expression is refused in words', () => {
+test('an expression that is not linear is refused with the reason', () => {
   assert.equal(expressionFault('acct-[0-9]{6}'), null)
   for (const regex of ['(?=a)', '(a)\\1', '(?<!b)c', '[', 'a*', ''])
     assert.notEqual(expressionFault(regex), null, regex)

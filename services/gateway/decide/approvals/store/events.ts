@@ -1,4 +1,5 @@
 import { isObject, type PoolCaller } from '@plat/core'
+import { unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../../../call/index.ts'
@@ -142,8 +143,7 @@ export function decodeEvent(value: unknown): ApprovalEvent {
     const vote = { t: 'vote', by, verdict, reason, at, ...(via !== undefined && { via }) }
     if (Check(eventSchema, vote)) return vote
   }
-  const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`an approval event of kind ${JSON.stringify(t)} is not known to this version`)
+  throw unknownEvent('an approval event', value)
 }
 
 /** Returns the caller of events: agent and session of a new approval, otherwise the approval. */

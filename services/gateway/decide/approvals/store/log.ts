@@ -1,9 +1,9 @@
 import type { Clock } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { Book, type Entry } from './book.ts'
 import type { Approval, ApprovalEvent, Question } from './events.ts'
 
-/** Events after which the journal is compacted to one snapshot per approval. */
+/** Events in the journal at which it is compacted to one snapshot per approval. */
 export const COMPACT_AFTER_EVENTS = 20_000
 /** Pause before checking again whether the journal's follower has caught up, in milliseconds. */
 const FOLLOW_CHECK_MS = 20
@@ -43,29 +43,27 @@ export class ApprovalLog {
   readonly #last = new Map<string, Promise<void>>()
   /** Questions written by this replica; false until the journal has delivered them. */
   readonly #written = new Map<string, boolean>()
-  readonly #stop = new AbortController()
-  #events = 0
-  #lastSeq = 0
-  #compacting = false
+  readonly #follower: JournalFollower<ApprovalEvent>
 
   private constructor(options: ApprovalLogOptions) {
     this.#options = options
+    const { journal, onFault, onReplay } = options
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      replay: (entry) => {
+        this.#follow(entry)
+        const approval = this.get(entry.key)
+        if (approval !== null) onReplay?.(entry.event, approval, entry.at)
+      },
+      apply: (entry) => this.#follow(entry),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal, then follows it. */
   static async open(options: ApprovalLogOptions): Promise<ApprovalLog> {
     const log = new ApprovalLog(options)
-    await followJournal(options.journal, {
-      replay(entry) {
-        log.#follow(entry)
-        const approval = log.get(entry.key)
-        if (approval !== null) options.onReplay?.(entry.event, approval, entry.at)
-      },
-      apply: (entry) => log.#follow(entry),
-      replace: (entries) => log.#replace(entries),
-      signal: log.#stop.signal,
-      onFault: options.onFault,
-    })
+    await log.#follower.open()
     return log
   }
 
@@ -119,11 +117,12 @@ export class ApprovalLog {
   /** Forgets finished approvals and compacts the journal when it has grown long. */
   tidy(): void {
     this.book.forget(this.#options.clock.now())
-    if (this.#events >= COMPACT_AFTER_EVENTS && !this.#compacting) void this.#compact()
+    if (this.#follower.events >= COMPACT_AFTER_EVENTS)
+      this.#follower.compact(() => this.book.snapshot()).catch(this.#options.onFault)
   }
 
   close(): void {
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   async #change<R>(id: string, step: (entry: Entry | null) => Step<R>): Promise<Changed<R>> {
@@ -153,8 +152,6 @@ export class ApprovalLog {
   }
 
   #follow(entry: JournalEntry<ApprovalEvent>): void {
-    this.#events++
-    this.#lastSeq = entry.seq
     const isNew = this.book.apply(entry)
     if (this.#written.has(entry.key)) this.#written.set(entry.key, true)
     if (isNew) this.#options.onChange(entry)
@@ -163,22 +160,7 @@ export class ApprovalLog {
   /** Starts over with what the journal holds. */
   #replace(entries: readonly JournalEntry<ApprovalEvent>[]): void {
     this.#book = new Book()
-    this.#events = 0
-    this.#lastSeq = 0
     for (const entry of entries) this.#follow(entry)
     this.#options.onReplace()
-  }
-
-  async #compact(): Promise<void> {
-    this.#compacting = true
-    try {
-      const snapshot = this.book.snapshot()
-      this.#events = snapshot.length
-      await this.#options.journal.compact(this.#lastSeq, snapshot)
-    } catch (error) {
-      this.#options.onFault(error)
-    } finally {
-      this.#compacting = false
-    }
   }
 }

@@ -1,11 +1,11 @@
 import { type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../../../call/index.ts'
 import type { Question } from './events.ts'
 
-/** Events after which the journal is compacted; more if more are still needed. */
+/** Events in the journal at which it is compacted; more if more are still needed. */
 const COMPACT_AFTER_EVENTS = 1_000
 /** Bytes of removed arguments after which the journal is compacted. */
 const COMPACT_AFTER_BYTES = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ type StoredArguments = Extract<ArgumentsEvent, { t: 'kept' }>
 /** Decodes an event of the journal. Throws for one that this version does not know. */
 export function decodeArgumentsEvent(value: unknown): ArgumentsEvent {
   if (Check(eventSchema, value)) return value
-  throw new Error('an event of the arguments of approvals is not known to this version')
+  throw unknownEvent('an event of the arguments of approvals', value)
 }
 
 export interface WholeArgumentsOptions {
@@ -58,31 +58,30 @@ export class WholeArguments {
   readonly #stored = new Map<string, StoredArguments>()
   /** Ids whose arguments this replica is writing: they have their place in the pool already. */
   readonly #writing = new Set<string>()
-  readonly #stop = new AbortController()
-  #events = 0
+  readonly #follower: JournalFollower<ArgumentsEvent>
   #removedBytes = 0
-  #lastSeq = 0
   #isSweeping = false
 
   private constructor(options: WholeArgumentsOptions) {
     this.#options = options
     this.#pool = watchedPool({ name: 'approval_arguments', observer: options.observer })
+    const { journal, onFault } = options
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      apply: (entry) => this.#follow(entry),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal, then follows it. Rejects if it cannot be read. */
   static async open(options: WholeArgumentsOptions): Promise<WholeArguments> {
     const whole = new WholeArguments(options)
-    await followJournal(options.journal, {
-      apply: (entry) => whole.#follow(entry),
-      replace: (entries) => whole.#replace(entries),
-      signal: whole.#stop.signal,
-      onFault: options.onFault,
-    })
+    await whole.#follower.open()
     return whole
   }
 
   close(): void {
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   get(id: string): string | null {
@@ -125,17 +124,13 @@ export class WholeArguments {
   }
 
   async #compactIfDue(): Promise<void> {
-    const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#stored.size)
+    const isLong = this.#follower.events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#stored.size)
     if (!isLong && this.#removedBytes < COMPACT_AFTER_BYTES) return
-    this.#events = this.#stored.size
     this.#removedBytes = 0
-    const snapshot = [...this.#stored].map(([key, event]) => ({ key, version: 1, event }))
-    await this.#options.journal.compact(this.#lastSeq, snapshot)
+    await this.#follower.compact(() => [...this.#stored].map(([key, event]) => ({ key, version: 1, event })))
   }
 
-  #follow({ seq, key, event }: JournalEntry<ArgumentsEvent>): void {
-    this.#lastSeq = Math.max(this.#lastSeq, seq)
-    this.#events++
+  #follow({ key, event }: JournalEntry<ArgumentsEvent>): void {
     const before = this.#stored.get(key)
     if (event.t === 'kept' && before === undefined) {
       this.#stored.set(key, event)
@@ -151,8 +146,6 @@ export class WholeArguments {
 
   #replace(entries: readonly JournalEntry<ArgumentsEvent>[]): void {
     for (const [key, entry] of [...this.#stored]) this.#forget(key, entry)
-    this.#lastSeq = 0
-    this.#events = 0
     for (const entry of entries) this.#follow(entry)
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, isPromise } from '@plat/core'
 import { type Hold, isShort, type Limits, type WindowCalendar } from '@plat/state'
 import { AdminError } from '../../../admin/index.ts'
 import { agentOf, type Identity, type Snapshots } from '../../../call/index.ts'
@@ -60,7 +60,7 @@ export function createCharging({ limits, table, calendar, snapshots, clock, mete
       } catch {
         return away()
       }
-      return hold instanceof Promise ? hold.then(held, away) : held(hold)
+      return isPromise(hold) ? hold.then(held, away) : held(hold)
     },
     metered,
   }

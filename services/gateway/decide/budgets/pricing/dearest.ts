@@ -1,4 +1,5 @@
 import type { Call, DemandOf, ModelDemand, PricedModel } from '../../../call/index.ts'
+import { mediaAtMost } from './media.ts'
 import { costAtMost, type ModelPrice } from './price.ts'
 import { pricingSlot } from './pricing.ts'
 import type { PriceTable } from './table.ts'
@@ -32,7 +33,11 @@ export function createAffords(demandOf: DemandOf) {
     const demand = demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(priced, demand.options)
     if (demand === null || price === null) return false
-    const cost = costAtMost(price, demand.inputTokens, (demand.maxTokens ?? 0) * demand.choices)
+    const { media } = demand
+    const cost =
+      media !== null
+        ? mediaAtMost(price, media)
+        : costAtMost(price, demand.inputTokens, (demand.maxTokens ?? 0) * demand.choices)
     return cost !== null && cost <= held.amount
   }
 }

@@ -23,8 +23,12 @@ const tierSchema = Type.Object({ aboveInputTokens: Type.Integer({ minimum: 0 }),
 const modelSchema = Type.Object(
   {
     ...rates,
-    // Images and audio are not metered separately yet; their prices are accepted so that a complete table is valid.
+    perImage: Type.Optional(mapOf(amount())),
+    characters: price(),
+    perMinute: price(),
+    maxMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
     imageInput: price(),
+    // Tokens of sound are not reported separately; their prices are accepted so that a complete table is valid.
     audioInput: price(),
     audioOutput: price(),
     perCall: price(),
@@ -68,6 +72,9 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
 const OPTION = /^(?:service_tier|speed|inference_geo)=[A-Za-z0-9_-]{1,64}$/
 const OPTION_FORM = 'service_tier=<value>, speed=<value> or inference_geo=<value>'
 
+/** Key of a price of images: `1024x1024`, `1024x1024/high`, or `*` for every other. */
+const IMAGE = /^(?:\*|[A-Za-z0-9_-]{1,64}(?:\/[A-Za-z0-9_-]{1,64})?)$/
+
 const MODEL_KEY = /^(?:llm\/(?<route>[^/#*]+)#)?(?:(?<upstream>https?:\/\/[^#*\s]+)#)?(?<provider>[^/#*]+)\/[^#]+$/
 const MODEL_KEY_FORM = '[llm/<route>#][<upstream>#]<provider>/<model>, with * only in the model'
 
@@ -100,7 +107,9 @@ const TOOL_KEY = /^(?:[^/*]+\/[^/*]+|plat-[^/*]+)\/.+$/
 function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
   const out: string[] = []
   const seen = new Set<string>()
-  for (const [key, { tiers = [], multipliers = {} }] of Object.entries(models)) {
+  for (const [key, { tiers = [], multipliers = {}, perImage = {} }] of Object.entries(models)) {
+    for (const size of Object.keys(perImage))
+      if (!IMAGE.test(size)) out.push(`models[${key}].perImage[${size}]: must read <size>, <size>/<quality> or *`)
     for (const option of Object.keys(multipliers))
       if (!OPTION.test(option)) out.push(`models[${key}].multipliers[${option}]: must read ${OPTION_FORM}`)
     if (priceKeyOf(key) === null) out.push(`models[${key}]: must read ${MODEL_KEY_FORM}`)
@@ -130,6 +139,7 @@ function priceOf(entry: ModelEntry): ModelPrice {
   const { perCall = '0', tiers = [], multipliers = {}, contextTokens } = entry
   return {
     ...(contextTokens !== undefined && { contextTokens }),
+    ...mediaOf(entry),
     base: ratesOf(entry, NO_RATES),
     tiers: tiers.map((tier) => ({
       aboveInputTokens: tier.aboveInputTokens,
@@ -137,6 +147,26 @@ function priceOf(entry: ModelEntry): ModelPrice {
     })),
     perCall: microsOf(perCall),
     multipliers: new Map(Object.entries(multipliers).map(([option, factor]) => [option, BigInt(microsOf(factor))])),
+  }
+}
+
+/** Prices of images and sound, if there are any. */
+function mediaOf({
+  perImage = {},
+  characters,
+  perMinute,
+  maxMinutes,
+  imageInput,
+}: ModelEntry): Pick<ModelPrice, 'media'> {
+  const micros = (text: string | undefined) => (text === undefined ? null : microsOf(text))
+  const rate = (text: string | undefined) => (text === undefined ? null : BigInt(microsOf(text)))
+  const images = new Map(Object.entries(perImage).map(([key, text]) => [key, microsOf(text)]))
+  if (images.size === 0 && [characters, perMinute, imageInput].every((one) => one === undefined)) return {}
+  return {
+    media: {
+      ...{ perImage: images, characters: rate(characters), perMinute: micros(perMinute) },
+      ...{ maxMinutes: maxMinutes ?? null, imageInput: rate(imageInput) },
+    },
   }
 }
 

@@ -11,6 +11,20 @@ export interface Rates {
   readonly reasoning: bigint | null
 }
 
+/** Prices beside tokens, in micro-units. */
+export interface MediaPrices {
+  /** Of one image, by `<size>/<quality>`, `<size>` or `*`. */
+  readonly perImage: ReadonlyMap<string, number>
+  /** Of 1,000,000 characters of speech; null: unknown. */
+  readonly characters: bigint | null
+  /** Of a minute of sound; null: unknown. */
+  readonly perMinute: number | null
+  /** The longest sound that the provider accepts; null: not stated. */
+  readonly maxMinutes: number | null
+  /** Of 1,000,000 tokens of images in the input; null: as of text. */
+  readonly imageInput: bigint | null
+}
+
 /** The price of a model. */
 export interface ModelPrice {
   readonly base: Rates
@@ -20,6 +34,8 @@ export interface ModelPrice {
   readonly perCall: number
   /** Factors by option such as `service_tier=priority`, in millionths. */
   readonly multipliers?: ReadonlyMap<string, bigint>
+  /** Prices of images and sound; absent: unknown. */
+  readonly media?: MediaPrices
   /** Most input tokens of a request; absent: not stated. */
   readonly contextTokens?: number
 }

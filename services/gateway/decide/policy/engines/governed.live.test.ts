@@ -168,6 +168,27 @@ for (const [what, policy] of Object.entries(BESIDE))
     assert.equal(upstream.received.length, 1)
   })
 
+test('a rule on arguments sees names with escapes as the server reads them, whatever earlier callers sent', async (t) => {
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
+  const policyFile = join(tempFolder(), 'policies.json')
+  const no = { name: 'no', action: 'deny', when: 'has(args.force) && args.force == true' }
+  await writeFile(policyFile, policiesFile([testPolicy({ rules: [{ name: 'all', action: 'allow' }, no] })]))
+  const { gateway, issuer } = await started(t, { policyFile, upstreams: { notes: upstream.url } })
+  const accept = 'application/json'
+  const headers = { authorization: `Bearer ${issuer.token()}`, accept, 'content-type': accept }
+  const isDenied = async (args: string) => {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":${args}}}`
+    const response = await fetch(`${gateway.url}/mcp/notes`, { method: 'POST', headers, body })
+    return denialIn(Object(await response.json()))?.data.error === 'policy_denied'
+  }
+  // The engine learns the name `\u006`, as which it would read the name of the next requests.
+  for (const path of ['"x"', '7']) assert.equal(await isDenied(`{"path":${path},"\\\\u006":true}`), false)
+  for (const path of ['"x"', '7']) assert.equal(await isDenied(`{"path":${path},"\\u0066orce":true}`), true)
+  assert.equal(upstream.received.length, 2)
+})
+
 test('an engine gets the content that is forwarded with the arguments', async (t) => {
   const { engine, call } = await setUp(t, [testPolicy({})], {})
   engine.answers(json('{"result": true}'))

@@ -5,6 +5,7 @@ import { type Dialer, dialFault } from '@plat/http'
 import type { Counter } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
+import { isLoopbackName } from '@plat/resources/regions/endpoint'
 import type { Decision } from '../../../call/index.ts'
 import type { GatewayMetrics } from '../../../metrics.ts'
 import type { PolicyInput } from '../policy-input.ts'
@@ -190,8 +191,6 @@ class TokenFile {
 /** An engine on the same machine, such as a sidecar, runs where the gateway runs unless its jurisdiction is stated. */
 function placeOf({ url, jurisdiction: stated = '' }: RegoConfig): { readonly jurisdiction?: string } {
   const { hostname } = new URL(url)
-  if (stated === '' && LOOPBACK.test(hostname)) return {}
+  if (stated === '' && isLoopbackName(hostname)) return {}
   return { jurisdiction: jurisdictionOf({ upstream: url, jurisdiction: stated }, null) ?? '' }
 }
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/

@@ -28,7 +28,7 @@ test('an undefined result denies: no default was written in the policy', () => {
   }
 })
 
-test('what is not a verdict is none', () => {
+test('a response that is not a verdict counts as no verdict', () => {
   const wrong = [
     '1',
     '"ALLOW"',

@@ -56,7 +56,7 @@ test('arguments are needed only where they decide', () => {
   assert.deepEqual(possible(rule('allow', { when: 'identity.agent == "assistant"' })), ['allow'])
 })
 
-test('what was forwarded beside known arguments is needed only where it decides', () => {
+test('unknown members beside known arguments matter only where a rule reads them', () => {
   const args = Buffer.from('{"a":1}')
   const possible = (...rules: object[]) => candidateOf(rules).judge({ ...input, args, beside: 'unknown' }).possible
   assert.deepEqual(possible(rule('allow', { when })), ['allow'])
@@ -67,7 +67,7 @@ test('what was forwarded beside known arguments is needed only where it decides'
 
 const actions = ['allow', 'deny', 'require_approval'] as const
 
-test('what is possible without arguments is what some arguments bring about, and nothing else', () => {
+test('the verdicts possible without arguments are those that some arguments lead to, and no others', () => {
   const some = fc.record({
     action: fc.constantFrom(...actions),
     a: fc.constantFrom(null, 0, 1, 2),

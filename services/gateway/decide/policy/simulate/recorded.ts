@@ -149,7 +149,8 @@ function isOperation(op: unknown): op is Operation {
 }
 
 const JUDGED: ReadonlySet<string> = new Set<Operation>([
-  ...(['mcp.call', 'mcp.get', 'model.generate', 'model.embed', 'a2a.send', 'a2a.task'] as const),
+  ...(['mcp.call', 'mcp.get', 'a2a.send', 'a2a.task'] as const),
+  ...(['model.generate', 'model.embed', 'model.image', 'model.audio'] as const),
   ...(['exec', 'tunnel', 'liveview', 'infra'] as const),
 ])
 

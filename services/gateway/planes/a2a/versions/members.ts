@@ -107,6 +107,13 @@ const params: Shape = {
   },
 }
 
+/** Names of all parameters, in lower case. */
+export const NAMES: ReadonlySet<string> = new Set(
+  [params, message, part, file, configuration, push, authentication].flatMap(({ leaves, within }) =>
+    [...leaves, ...Object.keys(within)].map((name) => name.toLowerCase()),
+  ),
+)
+
 /**
  * Returns parameters with members of the protocol in lowerCamelCase, of which ProtoJSON and the SDKs read both spellings; the value itself if
  * nothing changes. Other names are left. Throws VersionError if a member has both spellings.

@@ -15,7 +15,9 @@ const INTERNAL_ERROR = -32603
 export function upgradedResponse(json: Uint8Array, method: string): Uint8Array | null {
   const response = parseLossless(json)
   if (!isObject(response)) return null
-  if (!Object.hasOwn(response, 'result')) return json
+  // The result of a deletion is null, which may be left out.
+  const hasResult = Object.hasOwn(response, 'result') || method === 'DeleteTaskPushNotificationConfig'
+  if (!hasResult || Object.hasOwn(response, 'error')) return json
   try {
     return Buffer.from(JSON.stringify({ ...response, result: upgradedResult(method, response.result) }))
   } catch (error) {

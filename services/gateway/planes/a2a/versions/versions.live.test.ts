@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { TaskState } from '@a2a-js/sdk'
-import { startTestAgent, type TestAgent } from '@plat/testkit/a2a-agent'
+import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { startLegacyAgent } from '@plat/testkit/a2a-agent-03'
+import type { TestAgent } from '@plat/testkit/a2a-server'
 import { ledgerLines } from '@plat/testkit/ledger'
 import type { Message } from 'a2a-sdk-0.3'
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from 'a2a-sdk-0.3/client'
@@ -238,6 +239,24 @@ test('webhooks are registered in the version of the agent, which notifies them i
   const other = { agent: LEGACY, token: fixture.token({ scope }) }
   const { error } = await fixture.post(rpc('CreateTaskPushNotificationConfig', across), other)
   assert.equal(error?.code, -32003)
+})
+
+test('a deletion of a webhook may have no result, as in the Python SDK of 0.3', async (t) => {
+  const agent = await startLegacyAgent({
+    instead({ method, body }, response) {
+      if (method !== 'tasks/pushNotificationConfig/delete') return false
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(body).id }))
+      return true
+    },
+  })
+  t.after(() => agent.close())
+  const exposed = { 'default/helper': { endpoint: agent.url, protocolVersion: '0.3' } }
+  const { post } = await setUpA2a(t, agent, { exposed, a2a: { pushNotificationHosts: ['hooks.example'] } })
+  const headers = { 'a2a-version': '0.3' }
+  const begun = JSON.parse((await post(rpc('message/send', legacyMessage('need')), { headers })).text).result
+  const deletion = rpc('tasks/pushNotificationConfig/delete', { id: begun.id, pushNotificationConfigId: 'c' })
+  assert.equal((await post(deletion, { headers })).text, '{"jsonrpc":"2.0","id":1,"result":null}')
 })
 
 test('a card states what its reader can use', async () => {

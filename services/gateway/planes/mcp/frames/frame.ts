@@ -1,4 +1,4 @@
-import type { StrictJson } from '@plat/core'
+import { parseChecked, type StrictJson } from '@plat/core'
 import type { Frame, Message } from '../../../call/index.ts'
 import { eventId, messageEvent, withEventData, withEventId } from '../../wire/sse.ts'
 
@@ -51,7 +51,7 @@ export class McpFrame implements Frame {
   /** The value of the message; undefined if there is no message. Parsed again only if the gateway changed the message. */
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = this.json === null ? undefined : JSON.parse(Buffer.from(this.json).toString('utf8'))
+      this.#value = this.json === null ? undefined : parseChecked(Buffer.from(this.json).toString('utf8'))
       this.#parsed = true
     }
     return this.#value

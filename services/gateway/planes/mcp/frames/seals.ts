@@ -88,14 +88,25 @@ export class ReplySeals {
 
   /** Returns a request of the server to the client with a sealed id. Throws AbandonedError to end the stream. */
   serverRequest(frame: McpFrame, json: Uint8Array, now: number): McpFrame {
-    const span = findSpan(json, ['id'])
+    const own = this.#withToken(json)
+    const span = findSpan(own, ['id'])
     if (span === null || span[1] - span[0] > MAX_ID_BYTES)
       throw new AbandonedError('the server sent a request with an invalid id')
-    const literal = textOf(json.subarray(span[0], span[1]))
+    const literal = textOf(own.subarray(span[0], span[1]))
     const id = jsonText(this.#seal('mcp-request', literal))
     this.#remember(literal, { id, until: now + WAITING_MS }, now)
-    const message = { method: String(member(frame.value, 'method')), args: slice(json, ['params']) }
-    return frame.withJson(spliced(json, span, id)).asking([message])
+    const message = { method: String(member(frame.value, 'method')), args: slice(own, ['params']) }
+    return frame.withJson(spliced(own, span, id)).asking([message])
+  }
+
+  /** Seals the progress token of a request at the address of all servers, where the client's progress must name its server. */
+  #withToken(json: Uint8Array): Uint8Array {
+    const path = ['params', '_meta', 'progressToken']
+    const token = this.#request.shared === null ? null : slice(json, path)
+    if (token === null) return json
+    if (token.byteLength > MAX_ID_BYTES)
+      throw new AbandonedError('the server sent a request with an invalid progress token')
+    return withValue(json, path, jsonText(this.#seal('mcp-progress', textOf(token))))
   }
 
   /** Replaces the request id in a `notifications/cancelled` of the server with the sealed id. */

@@ -44,10 +44,13 @@ export interface About {
   readonly kind: McpRequest['kind']
   readonly era: Era
   readonly method: string
+  /** Whether it was sent to the address of all servers. */
+  readonly isShared: boolean
 }
 
-function placeIn(message: JsonObject, { kind, era, method }: About): SealedMember | null {
+function placeIn(message: JsonObject, { kind, era, method, isShared }: About): SealedMember | null {
   if (kind === 'answer') return { kind: 'mcp-request', path: ['id'], text: String(message.id) }
+  if (isShared && method === 'notifications/progress') return textAt(message, 'mcp-progress', 'progressToken')
   if (kind !== 'request') return null
   if (method.endsWith('/list')) return textAt(message, 'mcp-cursor', 'cursor')
   return era === 'modern' && ROUNDS.has(method) ? textAt(message, 'mcp-state', 'requestState') : null

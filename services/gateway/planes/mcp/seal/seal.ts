@@ -13,16 +13,20 @@ const TAG_BYTES = 16
 const NO_SALT = new Uint8Array(0)
 
 /**
- * Kinds of sealed values: ids of sessions, server requests and events, cursors of lists, states between two rounds of a call; the state of
- * an OAuth consent in a browser; page tokens of agents' lists; and permissions to apply a plan.
+ * Kinds of sealed values: ids of sessions, server requests and events, progress tokens, cursors of lists, states between two rounds of a
+ * call; the state of an OAuth consent in a browser; logins and links of the console; page tokens of agents' lists; and permissions to
+ * apply a plan.
  */
 export const SEAL_KINDS = [
   'mcp-session',
   'mcp-request',
+  'mcp-progress',
   'mcp-event',
   'mcp-cursor',
   'mcp-state',
   'connect-flow',
+  'console-login',
+  'console-link',
   'a2a-page',
   'infra-authorization',
 ] as const

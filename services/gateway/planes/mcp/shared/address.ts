@@ -190,6 +190,7 @@ interface Place extends Omit<Unprefixed, 'name'> {
 function placeOf(message: JsonObject, naming: Naming): Place | null {
   const { method, params } = message
   if (method === undefined) return sealedPlace(String(message.id))
+  if (method === 'notifications/progress') return sealedPlace(String(member(params, 'progressToken')))
   if (typeof method === 'string' && WITH_TASK.has(method))
     return unprefixed(['params', 'taskId'], member(params, 'taskId'), splitTaskId)
   const named = (path: readonly string[], text: unknown) => unprefixed(path, text, (name) => naming.split(name))

@@ -85,6 +85,29 @@ for (const [who, connect, tools] of clients) {
   })
 }
 
+test('the progress of a client reaches the server whose request it is about', async () => {
+  const client = await connectClient(gateway, 'legacy')
+  const tokens: unknown[] = []
+  client.setRequestHandler('sampling/createMessage', async ({ params }, { mcpReq }) => {
+    const progressToken = params._meta?.progressToken ?? assert.fail('no token')
+    tokens.push(progressToken)
+    await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: tokens.length } })
+    return { role: 'assistant', model: 'none', content: { type: 'text', text: 'a thought' } }
+  })
+  // Both servers number their requests alike.
+  for (const [at, server] of ['notes', 'files'].entries()) {
+    const result = JSON.stringify(await client.callTool({ name: `${server}__test_sampling`, arguments: {} }))
+    assert.match(result, new RegExp(`a thought.*, progress ${at + 1}"`), server)
+  }
+  assert.match(String(tokens), /^notes[^,]*p1\.[\w-]+,files[^,]*p1\.[\w-]+$/)
+  // A token of another session, or of no server, ends nothing.
+  const foreign = { method: 'notifications/progress', params: { progressToken: String(tokens[0]), progress: 9 } }
+  const stranger = await connectClient(gateway, 'legacy', gateway.token('s2'))
+  await assert.rejects(stranger.notification(foreign), /no such progressToken/)
+  await client.notification({ ...foreign, params: { progressToken: 1, progress: 9 } })
+  await Promise.all([client.close(), stranger.close()])
+})
+
 test('a client of both eras gets sessions when one of its servers needs them, and none is missing', async (t) => {
   const [both, old] = await Promise.all([startFixture(), startFixture('legacy')])
   t.after(() => Promise.all([both.close(), old.close()]))

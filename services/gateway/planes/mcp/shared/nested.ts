@@ -175,7 +175,7 @@ class NestedPlane extends PlaneAround {
     return super.refuse(arrival, parsed, denial)
   }
 
-  override abort(call: Call, denial: Denial): readonly Frame[] {
+  override abort(call: Call, denial: Denial): readonly Frame[] | null {
     this.denial = denial
     return super.abort(call, denial)
   }

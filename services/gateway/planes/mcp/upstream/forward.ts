@@ -1,4 +1,4 @@
-import { withoutMembers } from '@plat/core'
+import { isPromise, withoutMembers } from '@plat/core'
 import type { BodyAccount, RequestHeaders } from '@plat/http'
 import {
   type Call,
@@ -114,7 +114,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
         return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
       const whole = exchange.readAll(this)
-      const bytes = whole instanceof Promise ? await whole : whole
+      const bytes = isPromise(whole) ? await whole : whole
       if (!(bytes instanceof Uint8Array)) return this.#giveUp(wholeBodyDenial(call.server, bytes))
       const frames = this.#bodyFrames(head, bytes)
       this.done()

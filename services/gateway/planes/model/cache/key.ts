@@ -40,7 +40,8 @@ const STATE = ['previous_response_id', 'conversation', 'background', 'container'
  * Returns whether the response to a request depends on the request alone: not on content that the provider adds, such as search results, and
  * not on what it stores.
  */
-export function isSelfContained({ method, facts: { target } }: CacheableCall, { value }: ModelBody): boolean {
+export function isSelfContained({ method, facts: { target } }: CacheableCall, { value, dialect }: ModelBody): boolean {
+  if (dialect.media !== undefined) return false
   if (target.labels.taints.length > 0) return false
   if (STATE.some((name) => isStated(value, name))) return false
   if (method === 'responses' && isStated(value, 'prompt')) return false

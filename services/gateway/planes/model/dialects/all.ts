@@ -5,11 +5,15 @@ import type { Dialect } from './dialect.ts'
 import { batchEmbedContents, embedContent } from './embed-content.ts'
 import { embeddings } from './embeddings.ts'
 import { countContents, generateContent, streamGenerateContent } from './generate.ts'
+import { imageEdits, imageGenerations, speech, transcriptions, translations } from './media.ts'
 import { countTokens, messages } from './messages.ts'
 import { responses } from './responses.ts'
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map(
-  [chat, completions, responses, embeddings, messages, countTokens].map((dialect) => [dialect.method, dialect]),
+  [
+    ...[chat, completions, responses, embeddings, messages, countTokens],
+    ...[imageGenerations, imageEdits, speech, transcriptions, translations],
+  ].map((dialect) => [dialect.method, dialect]),
 )
 
 /** The dialect of an endpoint below `/v1/`; null: it has no body, or there is none such. */

@@ -1,7 +1,8 @@
 import type { JsonObject } from '@plat/core'
-import type { Denial, Frame, Operation, Usage } from '../../../call/index.ts'
+import type { Denial, Frame, MediaDemand, Operation, Usage } from '../../../call/index.ts'
 import type { ModelFrame } from '../frame.ts'
 import type { Tokenizer } from '../tokens/estimate.ts'
+import type { UploadedFile } from '../uploads/read.ts'
 import type { ShapeFault } from './shapes.ts'
 
 /** Names of the limit of output tokens: reasoning models use the second, `responses` the third. */
@@ -79,6 +80,12 @@ export interface Dialect {
   readonly operation: Operation
   /** The path names the model, and the body does not; absent: the body does. */
   readonly modelInPath?: true
+  /** The body is a form with files; absent: it is JSON. */
+  readonly multipart?: true
+  /** Form of the response to a request, unless it is an error; absent: JSON, or a stream where the request says so. */
+  answer?(value: JsonObject): 'json' | 'text' | 'audio'
+  /** Upper bound of the use of a request beside text; absent: tokens alone. */
+  media?(value: JsonObject, files: readonly UploadedFile[]): MediaDemand
   /** Returns what is wrong with a body, or null if the members that the gateway uses are valid. */
   fault(value: JsonObject): Denial | null
   request(bytes: Uint8Array, value: JsonObject): DialectRequest
@@ -101,6 +108,8 @@ export interface Dialect {
   hides(frame: Frame, request: ModelRequest): boolean
   /** Members of a response that hold or quote generated content. */
   readonly generated: readonly string[]
+  /** Members of it with encoded content, which is not text; absent: none. */
+  readonly encoded?: readonly string[]
   /** Header in which clients look for the id of a request. */
   readonly idHeader: 'x-request-id' | 'request-id'
   /** The error object, with plat's code. */

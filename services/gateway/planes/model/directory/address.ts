@@ -1,9 +1,8 @@
-import { ALL_ROUTES, type Denial, deny, isDenial, type Parsed, type RequestContext } from '../../../call/index.ts'
-import { type BodyLimits, useJsonBytes } from '../../wire/body.ts'
+import { ALL_ROUTES, type Denial, deny, isDenial, modelScopeOf, type Parsed } from '../../../call/index.ts'
 import { dialectOf, dialectOfVerb } from '../dialects/all.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
-import { readModelBody, withModel } from '../request.ts'
+import { withModel } from '../request.ts'
+import { scopeFault, type UnreadRequest, useModelBody } from '../uploads/request.ts'
 import type { ListedModel } from './list.ts'
 
 /** Models that a caller may use, by name. */
@@ -46,11 +45,11 @@ export function googleAddress(path: string): GoogleAddress | null {
 
 /** Reads a request of Google's API. */
 export function readGoogle(
-  arrival: RequestContext,
+  unread: UnreadRequest,
   { route, model, verb }: GoogleAddress,
-  { limits, models }: { readonly limits: BodyLimits; readonly models: () => CallersModels },
+  models: () => CallersModels,
 ): Parsed | Denial | Promise<Parsed | Denial> {
-  const { method, query } = arrival.wire
+  const { method, query } = unread.arrival.wire
   const name = model === null ? null : decoded(model)
   if (model !== null && name === null) return deny('not_found', 'no such model')
   if (verb === null) {
@@ -63,9 +62,7 @@ export function readGoogle(
   if (method !== 'POST') return only('POST', method)
   if (dialect.method === 'generateContent' && isStreamed(verb) && new URLSearchParams(query).get('alt') !== 'sse')
     return deny('invalid_request', 'alt must be sse for a stream', { data: { param: 'alt' } })
-  return useJsonBytes(arrival, limits, (bytes) => {
-    const body = readModelBody(bytes, dialect)
-    if (isDenial(body)) return body
+  return useModelBody(unread, dialect, (body) => {
     const found = route === null ? models().find(name) : { route, model: name }
     if (isDenial(found)) return found
     const { operation, method: endpoint } = dialect
@@ -98,16 +95,25 @@ export function sharedEndpoint(path: string): string | null {
 
 /** Reads a request to the address of all routes: the model in its body chooses the route. */
 export function readShared(
-  arrival: RequestContext,
+  unread: UnreadRequest,
   endpoint: string,
-  { limits, models }: { readonly limits: BodyLimits; readonly models: CallersModels },
+  models: (scope: string) => CallersModels,
 ): Parsed | Denial | Promise<Parsed | Denial> {
-  const { method } = arrival.wire
+  const { method } = unread.arrival.wire
   const dialect = dialectOf(endpoint)
-  if (dialect !== null)
-    return method === 'POST'
-      ? useJsonBytes(arrival, limits, (bytes) => routed(bytes, dialect, models))
-      : only('POST', method)
+  if (dialect !== null) {
+    if (method !== 'POST') return only('POST', method)
+    const { operation, method: named } = dialect
+    return (
+      scopeFault(unread.identity, dialect, null) ??
+      useModelBody(unread, dialect, (body) => {
+        const found = models(modelScopeOf(operation)).find(body.request.model)
+        return isDenial(found)
+          ? found
+          : { operation, method: named, server: found.route, name: found.model, body, parent: null }
+      })
+    )
+  }
   if (endpoint !== 'models' && !endpoint.startsWith(MODEL)) return deny('not_found', `no endpoint ${endpoint}`)
   if (method !== 'GET') return only('GET', method)
   const list = { operation: 'model.info', method: 'models', server: ALL_ROUTES, body: null, parent: null } as const
@@ -123,15 +129,6 @@ function decoded(name: string): string | null {
   } catch {
     return null
   }
-}
-
-function routed(bytes: Uint8Array, dialect: Dialect, models: CallersModels): Parsed | Denial {
-  const body = readModelBody(bytes, dialect)
-  if (isDenial(body)) return body
-  const found = models.find(body.request.model)
-  if (isDenial(found)) return found
-  const { operation, method } = dialect
-  return { operation, method, server: found.route, name: found.model, body, parent: null }
 }
 
 export function only(allow: string, method: string): Denial {

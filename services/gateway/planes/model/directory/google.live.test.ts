@@ -1,38 +1,25 @@
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { ApiError, type GenerateContentParameters, type GenerateContentResponse, GoogleGenAI } from '@google/genai'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { closed, listening } from '@plat/testkit/local'
+import { ScriptedProvider } from '@plat/testkit/model/scripted-provider'
 import { until } from '@plat/testkit/until'
 import { outcomesOf } from '../testing.ts'
+import { SSE_TYPE } from '../translate/streams.ts'
 import { sseEvent } from '../translate/testing.ts'
 
 const TOKEN = `ghp_${'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6'}`
 const ROUTES = ['gemini', 'limited', 'guarded', 'plain', 'claude']
 
-interface Received {
-  readonly url: string
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-}
-
-let answer: (response: ServerResponse) => void = (response) => response.end()
-const seen: Received[] = []
-const server = createServer(async (request, response) => {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk)
-  seen.push({ url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() })
-  answer(response)
-})
+const provider = new ScriptedProvider()
 let gateway: GatewayProcess
 let dir: string
 
 before(async () => {
-  const origin = `http://127.0.0.1:${await listening(server)}`
+  const origin = await provider.start()
   dir = await mkdtemp(join(tmpdir(), 'plat-'))
   await writeFile(join(dir, 'key'), 'key-of-file')
   const key = { upstream: origin, apiKeyFile: join(dir, 'key') }
@@ -54,7 +41,7 @@ before(async () => {
 })
 
 after(async () => {
-  await closed(server)
+  await provider.close()
   await gateway.close()
   await rm(dir, { recursive: true })
 })
@@ -66,19 +53,6 @@ const ask = (model: string, more: Partial<GenerateContentParameters> = {}) => ({
   contents: 'Say hello.',
   ...more,
 })
-const last = () => seen.at(-1) ?? assert.fail('no request was received')
-
-function reply(body: object, status = 200): void {
-  answer = (response) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-}
-
-function stream(events: readonly Buffer[]): void {
-  answer = (response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (const event of events) response.write(event)
-    response.end()
-  }
-}
 
 async function textOf(chunks: Promise<AsyncIterable<GenerateContentResponse>>): Promise<string> {
   let text = ''
@@ -98,34 +72,37 @@ const candidate = (parts: readonly object[], finishReason?: string) => ({
 const usageMetadata = { promptTokenCount: 4, candidatesTokenCount: 2, thoughtsTokenCount: 3, totalTokenCount: 9 }
 
 test('Google’s client reaches Gemini with the same bytes and the key of the route, whole, streamed and counted', async () => {
-  reply({ ...candidate([{ text: 'Hello' }], 'STOP'), usageMetadata })
+  provider.reply({ ...candidate([{ text: 'Hello' }], 'STOP'), usageMetadata })
   const whole = await google().generateContent(ask('gemini', { config: { temperature: 0.5 } }))
   assert.equal(whole.text, 'Hello')
-  assert.equal(last().url, '/v1beta/models/gemini-3:generateContent')
-  assert.equal(last().headers['x-goog-api-key'], 'key-of-file')
+  assert.equal(provider.last().url, '/v1beta/models/gemini-3:generateContent')
+  assert.equal(provider.last().headers['x-goog-api-key'], 'key-of-file')
   assert.equal(
-    last().body,
+    provider.last().body,
     '{"contents":[{"parts":[{"text":"Say hello."}],"role":"user"}],"generationConfig":{"temperature":0.5}}',
   )
   const { method, usage, usageSource, tool } = await outcomeOf('gemini')
   assert.deepEqual([method, usageSource, tool], ['generateContent', 'reported', 'gemini-3'])
   assert.deepEqual(usage, { prompt: 4, completion: 5, cachedRead: 0, cachedWrite: 0, reasoning: 3 })
-  stream([sseEvent(candidate([{ text: 'Hel' }])), sseEvent({ ...candidate([{ text: 'lo' }], 'STOP'), usageMetadata })])
+  provider.stream(SSE_TYPE, [
+    sseEvent(candidate([{ text: 'Hel' }])),
+    sseEvent({ ...candidate([{ text: 'lo' }], 'STOP'), usageMetadata }),
+  ])
   assert.equal(await textOf(google('/llm/gemini').generateContentStream(ask('quick'))), 'Hello')
-  assert.equal(last().url, '/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse')
+  assert.equal(provider.last().url, '/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse')
   assert.equal((await outcomeOf('gemini', 2)).usage.completion, 5)
-  reply({ totalTokens: 7 })
+  provider.reply({ totalTokens: 7 })
   assert.equal((await google().countTokens({ model: 'gemini', contents: 'x' })).totalTokens, 7)
-  assert.equal(last().url, '/v1beta/models/gemini-3:countTokens')
+  assert.equal(provider.last().url, '/v1beta/models/gemini-3:countTokens')
 })
 
 test('a limit of the route is written into the configuration, and only there', async () => {
-  reply(candidate([{ text: 'Hello' }], 'STOP'))
+  provider.reply(candidate([{ text: 'Hello' }], 'STOP'))
   const limits = [{}, { temperature: 1 }, { maxOutputTokens: 50 }, { maxOutputTokens: 7 }]
   const sent: unknown[] = []
   for (const config of limits) {
     await google().generateContent(ask('limited', { config }))
-    sent.push(JSON.parse(last().body).generationConfig)
+    sent.push(JSON.parse(provider.last().body).generationConfig)
   }
   assert.deepEqual(sent, [
     { maxOutputTokens: 20 },
@@ -148,16 +125,16 @@ test('Google’s client gets text and tool calls of providers with other APIs, a
   const tools = [{ functionDeclarations: [weather] }]
   const message = { role: 'assistant', content: 'Hello', tool_calls: [call] }
   const usage = { prompt_tokens: 9, completion_tokens: 4 }
-  reply({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage })
+  provider.reply({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage })
   const request = ask('openai/gpt-5-mini', { config: { tools, systemInstruction: 'Be brief.', maxOutputTokens: 50 } })
   const whole = await google().generateContent(request)
   assert.equal(whole.candidates?.[0]?.content?.parts?.[0]?.text, 'Hello')
   assert.deepEqual(whole.functionCalls, [{ id: 'c1', name: 'weather', args: { at: 'Oslo' } }])
   assert.equal(whole.usageMetadata?.promptTokenCount, 9)
-  const { messages, max_completion_tokens: limit, tools: sent } = JSON.parse(last().body)
+  const { messages, max_completion_tokens: limit, tools: sent } = JSON.parse(provider.last().body)
   assert.deepEqual([messages[0], limit], [{ role: 'system', content: 'Be brief.' }, 50])
   assert.equal(sent[0].function.name, 'weather')
-  stream([
+  provider.stream(SSE_TYPE, [
     chunk({ content: 'Hel' }),
     chunk({ content: 'lo' }),
     chunk({ tool_calls: [{ index: 0, ...call }] }),
@@ -179,20 +156,20 @@ test('Google’s client gets text and tool calls of providers with other APIs, a
     stop_reason: 'end_turn',
     usage: { input_tokens: 1, output_tokens: 2 },
   }
-  reply(claude)
+  provider.reply(claude)
   const contents = [
     { role: 'user', parts: [{ text: 'Where is it sunny?' }] },
     { role: 'model', parts: [{ functionCall: { name: 'weather', args: { at: 'Oslo' } } }] },
     { role: 'user', parts: [{ functionResponse: { name: 'weather', response: { sky: 'clear' } } }] },
   ]
   assert.equal((await google().generateContent({ model: 'claude', contents, config: { tools } })).text, 'Sunny.')
-  const [, use, result] = JSON.parse(last().body).messages
+  const [, use, result] = JSON.parse(provider.last().body).messages
   assert.deepEqual([use.content[0].name, result.content[0].content], ['weather', '{"sky":"clear"}'])
   assert.equal(result.content[0].tool_use_id, use.content[0].id)
 })
 
 test('refusals and failures are errors of Google’s API with the text of the refusal', async () => {
-  const sent = seen.length
+  const sent = provider.received.length
   const refused = (status: number, text: RegExp) => (error: unknown) => {
     assert.ok(error instanceof ApiError)
     assert.equal(error.status, status)
@@ -222,8 +199,8 @@ test('refusals and failures are errors of Google’s API with the text of the re
   assert.match(await snake.text(), /generation_config is not a member that the gateway reads: names are in camelCase/)
   const unknownRoute = new GoogleGenAI({ apiKey: 'x.y.z', httpOptions: { baseUrl: `${gateway.url}/llm` } })
   await assert.rejects(unknownRoute.models.generateContent(ask('gemini')), refused(401, /UNAUTHENTICATED/))
-  assert.equal(seen.length, sent)
-  stream([sseEvent(candidate([{ text: 'Hel' }]))])
+  assert.equal(provider.received.length, sent)
+  provider.stream(SSE_TYPE, [sseEvent(candidate([{ text: 'Hel' }]))])
   await assert.rejects(
     textOf(google().generateContentStream(ask('gemini'))),
     /The model call failed: the stream ended too early\. .*Decision/,
@@ -232,7 +209,7 @@ test('refusals and failures are errors of Google’s API with the text of the re
 
 test('texts are redacted across chunks and parts, and so are arguments', async () => {
   const parts = [TOKEN.slice(0, 9), TOKEN.slice(9, 30), `${TOKEN.slice(30)} done`]
-  stream([
+  provider.stream(SSE_TYPE, [
     sseEvent(candidate([{ text: parts[0] }])),
     sseEvent(candidate([{ text: '' }, { text: parts[1] }])),
     sseEvent(candidate([{ text: parts[2] }, { functionCall: { name: 'send', args: { key: TOKEN } } }])),
@@ -247,9 +224,9 @@ test('texts are redacted across chunks and parts, and so are arguments', async (
     found.flatMap(({ functionCalls }) => functionCalls ?? []).map(({ args }) => args),
     [{ key: mark }],
   )
-  assert.ok(last().body.includes(mark) && !last().body.includes(TOKEN))
-  assert.equal(last().url, '/v1beta/models/gemini-1:streamGenerateContent?alt=sse')
-  reply(candidate([{ text: `it is ${TOKEN}` }], 'STOP'))
+  assert.ok(provider.last().body.includes(mark) && !provider.last().body.includes(TOKEN))
+  assert.equal(provider.last().url, '/v1beta/models/gemini-1:streamGenerateContent?alt=sse')
+  provider.reply(candidate([{ text: `it is ${TOKEN}` }], 'STOP'))
   assert.equal((await google().generateContent(ask('guarded'))).text, `it is ${mark}`)
 })
 
@@ -263,10 +240,10 @@ test('vectors come from Gemini and from providers of OpenAI’s API, under the m
     const { embeddings = [] } = await google().embedContent({ model, contents: texts, config })
     return embeddings.map(({ values }) => values)
   }
-  reply({ embeddings: vectors.map((values) => ({ values })) })
+  provider.reply({ embeddings: vectors.map((values) => ({ values })) })
   assert.deepEqual(await valuesOf('guarded', { taskType: 'CLUSTERING', outputDimensionality: 2 }), vectors)
   assert.deepEqual(
-    [last().url, JSON.parse(last().body)],
+    [provider.last().url, JSON.parse(provider.last().body)],
     [
       '/v1beta/models/gemini-1:batchEmbedContents',
       {
@@ -280,10 +257,10 @@ test('vectors come from Gemini and from providers of OpenAI’s API, under the m
     ],
   )
   const data = vectors.map((embedding, index) => ({ embedding, index })).toReversed()
-  reply({ data, usage: { prompt_tokens: 7, total_tokens: 7 } })
+  provider.reply({ data, usage: { prompt_tokens: 7, total_tokens: 7 } })
   assert.deepEqual(await valuesOf('plain'), vectors)
   assert.deepEqual(
-    [last().url, JSON.parse(last().body)],
+    [provider.last().url, JSON.parse(provider.last().body)],
     ['/v1/embeddings', { model: 'gpt-5-mini', input: texts, encoding_format: 'float' }],
   )
   await until(async () => (await embedded()).length === 2, 'both outcomes')
@@ -291,7 +268,7 @@ test('vectors come from Gemini and from providers of OpenAI’s API, under the m
   assert.deepEqual([estimated.usageSource, reported.usageSource, reported.usage.prompt], ['estimated', 'reported', 7])
   await assert.rejects(valuesOf('plain', { taskType: 'CLUSTERING' }), /requests\[\]\.taskType has no counterpart/)
   await assert.rejects(valuesOf('claude'), /not built yet in this version for the provider anthropic/)
-  reply({ embeddings: [] })
+  provider.reply({ embeddings: [] })
   await assert.rejects(valuesOf('gemini'), /another number of vectors/)
 })
 
@@ -308,11 +285,11 @@ test('one vector comes without a list, and members under a second name are refus
       body: JSON.stringify(body),
     })
   const content = { parts: [{ text: 'one' }] }
-  reply({ embeddings: [{ values: [1, 2] }] })
+  provider.reply({ embeddings: [{ values: [1, 2] }] })
   const response = await call({ content, title: 'first' })
   assert.deepEqual([response.status, await response.json()], [200, { embedding: { values: [1, 2] } }])
-  assert.equal(JSON.parse(last().body).requests[0].title, 'first')
-  const sent = seen.length
+  assert.equal(JSON.parse(provider.last().body).requests[0].title, 'first')
+  const sent = provider.received.length
   const refused: readonly [param: string, body: object, verb?: string, model?: string][] = [
     ['task_type', { content, task_type: 'CLUSTERING' }],
     ['content.inline', { content: { ...content, inline: {} } }],
@@ -334,7 +311,7 @@ test('one vector comes without a list, and members under a second name are refus
     const { error } = JSON.parse(await response.text())
     assert.deepEqual([response.status, error.details[0].metadata.param], [400, param], JSON.stringify(error))
   }
-  assert.equal(seen.length, sent)
+  assert.equal(provider.received.length, sent)
 })
 
 test('the list of models has pages in Google’s format', async () => {

@@ -18,6 +18,7 @@ import { ModelFrame } from '../frame.ts'
 import { ModelBody } from '../request.ts'
 import { ChunkTexts } from './chunk-texts.ts'
 import { ContentTexts } from './content-texts.ts'
+import { withEncoded, withoutEncoded } from './encoded.ts'
 import { EventTexts, nameOf } from './event-texts.ts'
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
@@ -70,8 +71,16 @@ class ResponseReview implements RunningReview {
   }
 
   #whole(redactor: Redactor, frame: ModelFrame): FrameVerdict {
-    return redactMessage(redactor, frame.raw, this.#where, (redacted) => {
-      if (redacted === frame.raw) return [frame]
+    const { encoded = [] } = this.#dialect
+    const { value } = frame
+    const texts = encoded.length > 0 && isObject(value) ? withoutEncoded(value, encoded) : null
+    const read = texts === null ? (frame.json ?? frame.raw) : jsonOf(texts)
+    return redactMessage(redactor, read, this.#where, (redacted) => {
+      if (redacted === read) return [frame]
+      const answer = frame.json === frame.raw ? null : member(parseLossless(redacted), 'text')
+      if (answer !== null) return [ModelFrame.text(Buffer.from(String(answer)))]
+      if (isObject(value) && texts !== null)
+        return [ModelFrame.body(jsonOf(withEncoded(parseLossless(redacted), value, encoded)))]
       const json = withoutLogprobs(redacted)
       return [frame.role === 'error' ? ModelFrame.error(json) : ModelFrame.body(json)]
     })
@@ -185,7 +194,7 @@ function* losslessOf({ json, value }: ModelFrame): Steps<unknown> {
   return yield* losslessSteps(json)
 }
 
-function jsonOf(chunk: object): Uint8Array {
+function jsonOf(chunk: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(chunk))
 }
 

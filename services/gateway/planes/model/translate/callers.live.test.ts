@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { closed, listening } from '@plat/testkit/local'
+import { ScriptedProvider } from '@plat/testkit/model/scripted-provider'
 import { until } from '@plat/testkit/until'
 import OpenAI from 'openai'
 import { outcomesOf } from '../testing.ts'
@@ -118,19 +117,12 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
 }
 const PROVIDERS = Object.keys(SCRIPTS)
 
-let answer: (response: ServerResponse) => void = (response) => response.end()
-const seen: { url: string; headers: NodeJS.Dict<string | string[]>; body: Record<string, unknown> }[] = []
-const server = createServer(async (request, response) => {
-  const chunks: Buffer[] = []
-  for await (const part of request) chunks.push(part)
-  seen.push({ url: request.url ?? '', headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) })
-  answer(response)
-})
+const provider = new ScriptedProvider()
 let dir: string
 let gateway: GatewayProcess
 
 before(async () => {
-  const origin = `http://127.0.0.1:${await listening(server)}`
+  const origin = await provider.start()
   dir = await mkdtemp(join(tmpdir(), 'plat-'))
   await writeFile(join(dir, 'key'), 'key-of-file')
   const key = { upstream: origin, apiKeyFile: join(dir, 'key') }
@@ -160,7 +152,7 @@ before(async () => {
 })
 
 after(async () => {
-  await closed(server)
+  await provider.close()
   await gateway.close()
   await rm(dir, { recursive: true })
 })
@@ -170,20 +162,7 @@ const openai = (route: string) =>
 const claude = (route: string) =>
   new Anthropic({ baseURL: `${gateway.url}/llm/${route}`, authToken: gateway.token, apiKey: null, maxRetries: 0 })
 
-function reply(body: object, status = 200): void {
-  answer = (response) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-}
-
-function stream(type: string, events: readonly Buffer[]): void {
-  answer = (response) => {
-    response.writeHead(200, { 'content-type': type })
-    for (const event of events) response.write(event)
-    response.end()
-  }
-}
-
 const scriptOf = (route: string) => SCRIPTS[route] ?? assert.fail(route)
-const last = () => seen.at(-1) ?? assert.fail('no request was received')
 const schema = { type: 'object' as const, properties: { at: { type: 'string' } } }
 
 /** The last outcome of a method at a route, once there are this many. */
@@ -210,10 +189,10 @@ const request = {
 test('Anthropic’s client gets text, tool calls and usage of every provider, whole and streamed', async () => {
   for (const route of PROVIDERS.filter((name) => name !== 'claude')) {
     const script = scriptOf(route)
-    reply(script.whole)
+    provider.reply(script.whole)
     const whole = await claude(route).messages.create(request)
     assert.equal(whole.id.slice(0, 4), 'msg_', route)
-    stream(script.type, script.events)
+    provider.stream(script.type, script.events)
     const streamed = await claude(route).messages.stream(request).finalMessage()
     for (const message of [whole, streamed]) {
       assert.deepEqual(
@@ -227,8 +206,8 @@ test('Anthropic’s client gets text, tool calls and usage of every provider, wh
       const { input_tokens, output_tokens, cache_read_input_tokens } = message.usage
       assert.deepEqual([input_tokens, output_tokens, cache_read_input_tokens], [6, 4, 3], route)
     }
-    assert.ok(JSON.stringify(script.said(last().body)).includes(SAID), route)
-    assert.equal(last().headers['anthropic-version'], undefined, route)
+    assert.ok(JSON.stringify(script.said(JSON.parse(provider.last().body))).includes(SAID), route)
+    assert.equal(provider.last().headers['anthropic-version'], undefined, route)
     const { usage, usageSource } = await outcomeOf(route, 'messages', 2)
     assert.deepEqual([usageSource, usage.prompt, usage.completion], ['reported', 9, 4], route)
   }
@@ -247,9 +226,9 @@ const items = {
 test('a response of OpenAI’s API comes from every provider that has another one, whole and streamed', async () => {
   for (const route of PROVIDERS.filter((name) => name !== 'plain')) {
     const script = scriptOf(route)
-    reply(script.whole)
+    provider.reply(script.whole)
     const whole = await openai(route).responses.create(items)
-    stream(script.type, script.events)
+    provider.stream(script.type, script.events)
     const streaming = openai(route).responses.stream(items)
     const types: string[] = []
     streaming.on('event', ({ type }) => void types.push(type))
@@ -269,7 +248,7 @@ test('a response of OpenAI’s API comes from every provider that has another on
       'response.completed',
     ])
       assert.ok(types.includes(type), `${route}: ${type}`)
-    assert.ok(JSON.stringify(script.said(last().body)).includes(SAID), route)
+    assert.ok(JSON.stringify(script.said(JSON.parse(provider.last().body))).includes(SAID), route)
     const { usageSource, usage } = await outcomeOf(route, 'responses', 2)
     assert.deepEqual([usageSource, usage.prompt, usage.completion, usage.cachedRead], ['reported', 9, 4, 3], route)
   }
@@ -291,17 +270,20 @@ test('the result of a tool goes back to every provider in both APIs', async () =
   ]
   for (const route of PROVIDERS) {
     const script = scriptOf(route)
-    reply(script.whole)
+    provider.reply(script.whole)
     if (route !== 'claude') await claude(route).messages.create({ ...request, messages: turns })
-    assert.ok(route === 'claude' || JSON.stringify(script.said(last().body)).includes('sunny and warm'), route)
+    assert.ok(
+      route === 'claude' || JSON.stringify(script.said(JSON.parse(provider.last().body))).includes('sunny and warm'),
+      route,
+    )
     if (route === 'plain') continue
     await openai(route).responses.create({ ...items, input: back })
-    assert.ok(JSON.stringify(script.said(last().body)).includes('sunny and warm'), route)
+    assert.ok(JSON.stringify(script.said(JSON.parse(provider.last().body))).includes('sunny and warm'), route)
   }
 })
 
 test('a member without a counterpart is refused by its name in the caller’s API, and nothing is sent', async () => {
-  const sent = seen.length
+  const sent = provider.received.length
   const param = (name: string) => (error: unknown) =>
     (error instanceof OpenAI.BadRequestError || error instanceof Anthropic.BadRequestError) &&
     String(error).includes(`${name} `)
@@ -320,21 +302,25 @@ test('a member without a counterpart is refused by its name in the caller’s AP
   await assert.rejects(response('converse', { reasoning: { effort: 'low' } }), param('reasoning.effort'))
   await assert.rejects(response('claude', { store: true }), param('store'))
   await assert.rejects(response('gemini', { input: [{ type: 'item_reference', id: 'i' }] }), param('input[0].type'))
-  assert.equal(seen.length, sent)
+  assert.equal(provider.received.length, sent)
 })
 
 const TOKEN = `ghp_${'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6'}`
 
 test('a translated stream is redacted in the caller’s API, and one that breaks off ends with an error', async () => {
   const parts = [TOKEN.slice(0, 9), TOKEN.slice(9, 30), `${TOKEN.slice(30)} done`]
-  stream(SSE_TYPE, [...parts.map((content) => chunk({ content })), chunk({}, 'stop'), Buffer.from('data: [DONE]\n\n')])
+  provider.stream(SSE_TYPE, [
+    ...parts.map((content) => chunk({ content })),
+    chunk({}, 'stop'),
+    Buffer.from('data: [DONE]\n\n'),
+  ])
   assert.equal(await claude('guarded').messages.stream(request).finalText(), '[REDACTED:github_token] done')
   for (const route of PROVIDERS.filter((name) => name !== 'claude')) {
     const { type, events } = scriptOf(route)
-    stream(type, events.slice(0, 2))
+    provider.stream(type, events.slice(0, 2))
     await assert.rejects(claude(route).messages.stream(request).finalMessage(), /upstream_error/, route)
   }
-  reply({ error: { message: 'The model is too small.' } }, 400)
+  provider.reply({ error: { message: 'The model is too small.' } }, 400)
   await assert.rejects(claude('plain').messages.create(request), /The model is too small\./)
 })
 
@@ -345,35 +331,35 @@ test('embeddings come from Gemini, Vertex AI and Bedrock, as floats and as the c
   ]
   const ask = { model: 'e', input: ['one', 'two'] }
   const close = (found: readonly (readonly number[])[]) => assert.deepEqual(found, vectors)
-  reply({ embeddings: vectors.map((values) => ({ values })) })
+  provider.reply({ embeddings: vectors.map((values) => ({ values })) })
   const first = await openai('gemini').embeddings.create({ ...ask, dimensions: 2 })
   close(first.data.map(({ embedding }) => embedding))
-  assert.equal(last().url, '/v1beta/models/e:batchEmbedContents')
-  assert.deepEqual(last().body, {
+  assert.equal(provider.last().url, '/v1beta/models/e:batchEmbedContents')
+  assert.deepEqual(JSON.parse(provider.last().body), {
     requests: ask.input.map((text) => ({ model: 'models/e', content: { parts: [{ text }] }, outputDimensionality: 2 })),
   })
-  reply({ predictions: vectors.map((values) => ({ embeddings: { values, statistics: { token_count: 3 } } })) })
+  provider.reply({ predictions: vectors.map((values) => ({ embeddings: { values, statistics: { token_count: 3 } } })) })
   const second = await openai('vertex').embeddings.create({ ...ask, encoding_format: 'float' })
   close(second.data.map(({ embedding }) => embedding))
-  assert.deepEqual([second.usage.prompt_tokens, last().url.endsWith('/models/e:predict')], [6, true])
+  assert.deepEqual([second.usage.prompt_tokens, provider.last().url.endsWith('/models/e:predict')], [6, true])
   const { op, usage } = await outcomeOf('vertex', 'embeddings', 1)
   assert.deepEqual([op, usage.prompt], ['model.embed', 6])
-  reply({ embedding: vectors[0], inputTextTokenCount: 2 })
+  provider.reply({ embedding: vectors[0], inputTextTokenCount: 2 })
   const third = await openai('titan').embeddings.create({ model: 'titan', input: 'one' })
   assert.deepEqual([third.data[0]?.embedding, third.usage.prompt_tokens], [vectors[0], 2])
-  assert.equal(last().url, '/model/amazon.titan-embed-text-v2%3A0/invoke')
+  assert.equal(provider.last().url, '/model/amazon.titan-embed-text-v2%3A0/invoke')
   await assert.rejects(openai('titan').embeddings.create(ask), /input must be one text/)
   await assert.rejects(
     openai('converse').embeddings.create({ ...ask, model: 'cohere.embed-v4' }),
     /input_type is required/,
   )
-  reply({ embeddings: [] })
+  provider.reply({ embeddings: [] })
   await assert.rejects(openai('gemini').embeddings.create(ask), /another number of vectors/)
 })
 
 test('a stream whose provider reports no usage is metered by an estimate, prompt included', async () => {
   const { events } = scriptOf('plain')
-  stream(
+  provider.stream(
     SSE_TYPE,
     events.filter((event) => !event.includes('usage')),
   )

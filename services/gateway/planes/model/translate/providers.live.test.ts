@@ -1,35 +1,21 @@
 import assert from 'node:assert/strict'
 import { createVerify, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import os from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { signAws } from '@plat/http'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { closed, listening } from '@plat/testkit/local'
+import { ScriptedProvider } from '@plat/testkit/model/scripted-provider'
 import { until } from '@plat/testkit/until'
 import OpenAI from 'openai'
 import { outcomesOf } from '../testing.ts'
 import { AWS_STREAM_TYPE, SSE_TYPE } from './streams.ts'
 import { awsEvent, awsMessage, sseEvent } from './testing.ts'
 
-interface ReceivedRequest {
-  readonly url: string
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-}
-
-/** Every provider in one server: it answers as the test says, and keeps the requests. */
-let answer: (response: ServerResponse) => void = (response) => response.end()
-const seen: ReceivedRequest[] = []
-const server = createServer(async (request, response) => {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk)
-  seen.push({ url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() })
-  answer(response)
-})
+/** Every provider in one server. */
+const provider = new ScriptedProvider()
 let origin: string
 let dir: string
 let gateway: GatewayProcess
@@ -51,7 +37,7 @@ const TOKEN = `ghp_${'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6'}`
 const AWS = { accessKeyId: 'AKIDENV', secretAccessKey: 'of-env', sessionToken: 'session-of-env' }
 
 before(async () => {
-  origin = `http://127.0.0.1:${await listening(server)}`
+  origin = await provider.start()
   dir = await mkdtemp(join(os.tmpdir(), 'plat-'))
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   ociKey = publicKey
@@ -95,7 +81,7 @@ before(async () => {
 })
 
 after(async () => {
-  await closed(server)
+  await provider.close()
   await gateway.close()
   await rm(dir, { recursive: true })
 })
@@ -107,18 +93,6 @@ const claude = (route: string) =>
 const chat = { model: 'm', messages: [{ role: 'user' as const, content: 'Say hello.' }] }
 const message = { model: 'claude-test', max_tokens: 10, messages: chat.messages }
 
-function json(value: object, status = 200): void {
-  answer = (response) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
-}
-
-function stream(type: string, parts: readonly Buffer[]): void {
-  answer = (response) => {
-    response.writeHead(200, { 'content-type': type })
-    for (const part of parts) response.write(part)
-    response.end()
-  }
-}
-
 async function streamed(route: string, more: object = {}) {
   let text = ''
   let finish: string | null = null
@@ -129,7 +103,6 @@ async function streamed(route: string, more: object = {}) {
   return { text, finish }
 }
 
-const last = () => seen.at(-1) ?? assert.fail('no request was received')
 async function outcomeOf(route: string) {
   const found = async () => (await outcomesOf(join(dir, 'audit.jsonl'))).findLast((one) => one.route === route)
   await until(async () => (await found()) !== undefined, 'the outcome')
@@ -138,7 +111,7 @@ async function outcomeOf(route: string) {
 
 /** Throws unless the last request was signed by these credentials. */
 function assertSigned(region: string): void {
-  const { url, headers, body } = last()
+  const { url, headers, body } = provider.last()
   const date = String(headers['x-amz-date'])
   const at = Date.parse(date.replace(/^(....)(..)(..T..)(..)(..)Z$/, '$1-$2-$3:$4:$5Z'))
   const request = { method: 'POST', url: new URL(origin + url), body, region, service: 'bedrock', at }
@@ -157,22 +130,22 @@ const helloEvents = [
 
 test('a chat reaches Converse signed, and its answer comes back whole and streamed, with what was used', async () => {
   // Shows D3.route.provider.bedrock, D3.route.mode.bedrock, D2.model.adapter.bedrock
-  json(hello)
+  provider.reply(hello)
   const { choices, usage: tokens } = await client('converse').chat.completions.create({ ...chat, max_tokens: 9 })
   assert.deepEqual([choices[0]?.message.content, choices[0]?.finish_reason], ['Hello', 'stop'])
   assert.deepEqual(
     [tokens?.prompt_tokens, tokens?.completion_tokens, tokens?.prompt_tokens_details?.cached_tokens],
     [9, 2, 3],
   )
-  assert.equal(last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse')
-  assert.deepEqual(JSON.parse(last().body), {
+  assert.equal(provider.last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse')
+  assert.deepEqual(JSON.parse(provider.last().body), {
     messages: [{ role: 'user', content: [{ text: 'Say hello.' }] }],
     inferenceConfig: { maxTokens: 9 },
   })
   assertSigned('eu-central-1')
-  stream(AWS_STREAM_TYPE, helloEvents)
+  provider.stream(AWS_STREAM_TYPE, helloEvents)
   assert.deepEqual(await streamed('converse'), { text: 'Hello', finish: 'stop' })
-  assert.equal(last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse-stream')
+  assert.equal(provider.last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse-stream')
   assertSigned('eu-central-1')
   await until(
     async () => (await outcomesOf(join(dir, 'audit.jsonl'))).filter((one) => one.route === 'converse').length === 2,
@@ -185,20 +158,20 @@ test('a chat reaches Converse signed, and its answer comes back whole and stream
 
 test('what the provider refuses, what it throws in a stream and a stream that breaks off reach the client as errors', async () => {
   const refused = (status: number) => (error: unknown) => error instanceof OpenAI.APIError && error.status === status
-  json({ message: 'The model is too small.' }, 400)
+  provider.reply({ message: 'The model is too small.' }, 400)
   await assert.rejects(client('converse').chat.completions.create(chat), (error) => {
     return refused(400)(error) && String(error).includes('The model is too small.')
   })
-  json({ message: 'slow down' }, 429)
+  provider.reply({ message: 'slow down' }, 429)
   await assert.rejects(client('converse').chat.completions.create(chat), refused(429))
-  json({ message: `no access for ${AWS.accessKeyId}` }, 403)
+  provider.reply({ message: `no access for ${AWS.accessKeyId}` }, 403)
   await assert.rejects(client('converse').chat.completions.create(chat), (error) => {
     return error instanceof OpenAI.APIError && error.code === 'upstream_credential' && !String(error).includes('AKID')
   })
   const exception = awsMessage({ ':message-type': 'exception', ':exception-type': 'throttlingException' }, '{}')
   const torn = Buffer.from(helloEvents[1] ?? '').fill(0, 30, 40)
   for (const broken of [[...helloEvents.slice(0, 1), exception], helloEvents.slice(0, 2), [torn]]) {
-    stream(AWS_STREAM_TYPE, broken)
+    provider.stream(AWS_STREAM_TYPE, broken)
     await assert.rejects(
       streamed('converse'),
       (error) => error instanceof OpenAI.APIError && error.code === 'upstream_error',
@@ -207,26 +180,26 @@ test('what the provider refuses, what it throws in a stream and a stream that br
 })
 
 test('a member that the provider does not support is refused by its name, or sent to an endpoint that supports it', async () => {
-  const before = seen.length
+  const before = provider.received.length
   await assert.rejects(client('converse').chat.completions.create({ ...chat, seed: 1 }), (error) => {
     return error instanceof OpenAI.APIError && error.status === 400 && error.param === 'seed'
   })
-  assert.equal(seen.length, before)
-  json({ choices: [{ index: 0, message: { role: 'assistant', content: 'other' }, finish_reason: 'stop' }] })
+  assert.equal(provider.received.length, before)
+  provider.reply({ choices: [{ index: 0, message: { role: 'assistant', content: 'other' }, finish_reason: 'stop' }] })
   const { choices } = await client('spare').chat.completions.create({ ...chat, seed: 1 })
   assert.equal(choices[0]?.message.content, 'other')
-  assert.deepEqual([last().url, seen.length], ['/plain/v1/chat/completions', before + 1])
+  assert.deepEqual([provider.last().url, provider.received.length], ['/plain/v1/chat/completions', before + 1])
 })
 
 test('what a translated stream says is redacted as that of any other', async () => {
   const parts = [TOKEN.slice(0, 9), TOKEN.slice(9, 30), TOKEN.slice(30), ' done']
   const events = parts.map((text) => awsEvent('contentBlockDelta', { delta: { text } }))
-  stream(AWS_STREAM_TYPE, [...events, ...helloEvents.slice(2)])
+  provider.stream(AWS_STREAM_TYPE, [...events, ...helloEvents.slice(2)])
   assert.deepEqual(await streamed('guarded', { messages: [{ role: 'user', content: `mine is ${TOKEN}` }] }), {
     text: '[REDACTED:github_token] done',
     finish: 'stop',
   })
-  assert.ok(last().body.includes('[REDACTED:github_token]') && !last().body.includes(TOKEN))
+  assert.ok(provider.last().body.includes('[REDACTED:github_token]') && !provider.last().body.includes(TOKEN))
 })
 
 test('a chat reaches Gemini with its key, and Vertex AI with the token of the environment', async () => {
@@ -235,19 +208,19 @@ test('a chat reaches Gemini with its key, and Vertex AI with the token of the en
     candidates: [{ content: { parts: [{ text }] }, finishReason }],
   })
   const used = { usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 2, thoughtsTokenCount: 3 } }
-  json({ ...candidate('Hello', 'STOP'), ...used })
+  provider.reply({ ...candidate('Hello', 'STOP'), ...used })
   const { choices, usage: tokens } = await client('gemini').chat.completions.create({ ...chat, model: 'gemini-3' })
   assert.deepEqual([choices[0]?.message.content, tokens?.completion_tokens], ['Hello', 5])
   assert.deepEqual(
-    [last().url, last().headers['x-goog-api-key']],
+    [provider.last().url, provider.last().headers['x-goog-api-key']],
     ['/v1beta/models/gemini-3:generateContent', 'key-of-file'],
   )
-  assert.equal(last().headers.authorization, undefined)
-  stream(SSE_TYPE, [sseEvent(candidate('Hel')), sseEvent({ ...candidate('lo', 'STOP'), ...used })])
+  assert.equal(provider.last().headers.authorization, undefined)
+  provider.stream(SSE_TYPE, [sseEvent(candidate('Hel')), sseEvent({ ...candidate('lo', 'STOP'), ...used })])
   assert.deepEqual(await streamed('vertex', { model: 'gemini-3' }), { text: 'Hello', finish: 'stop' })
   const models = '/v1/projects/p/locations/europe-west4/publishers/google/models'
-  assert.equal(last().url, `${models}/gemini-3:streamGenerateContent?alt=sse`)
-  assert.equal(last().headers.authorization, 'Bearer token-of-google')
+  assert.equal(provider.last().url, `${models}/gemini-3:streamGenerateContent?alt=sse`)
+  assert.equal(provider.last().headers.authorization, 'Bearer token-of-google')
   assert.deepEqual((await outcomeOf('vertex')).usage, {
     prompt: 4,
     completion: 5,
@@ -294,21 +267,21 @@ test("Anthropic's models are reached at Bedrock and at Vertex AI in their own wo
     ['claude-gcp', `${place}:rawPredict`, `${place}:streamRawPredict`, SSE_TYPE, named],
   ] as const
   for (const [route, path, streamPath, type, events] of ways) {
-    json(anthropicAnswer)
+    provider.reply(anthropicAnswer)
     const own = await claude(route).messages.create(message)
-    assert.deepEqual([own.content, last().url], [anthropicAnswer.content, path])
+    assert.deepEqual([own.content, provider.last().url], [anthropicAnswer.content, path])
     const translated = await client(route).chat.completions.create({ ...chat, model: 'claude-test' })
-    assert.deepEqual([translated.choices[0]?.message.content, last().url], ['Hello', path])
-    assert.equal(JSON.parse(last().body).max_tokens, 4096)
-    stream(type, events)
+    assert.deepEqual([translated.choices[0]?.message.content, provider.last().url], ['Hello', path])
+    assert.equal(JSON.parse(provider.last().body).max_tokens, 4096)
+    provider.stream(type, events)
     assert.equal(await claude(route).messages.stream(message).finalText(), 'Hello')
-    assert.equal(last().url, streamPath)
+    assert.equal(provider.last().url, streamPath)
     assert.deepEqual(await streamed(route, { model: 'claude-test' }), { text: 'Hello', finish: 'stop' })
-    assert.equal(last().url, streamPath)
+    assert.equal(provider.last().url, streamPath)
     if (route === 'claude-aws') assertSigned('eu-west-1')
-    if (route === 'claude-gcp') assert.equal(last().headers.authorization, 'Bearer token-of-google')
+    if (route === 'claude-gcp') assert.equal(provider.last().headers.authorization, 'Bearer token-of-google')
   }
-  json({ message: 'no such model' }, 400)
+  provider.reply({ message: 'no such model' }, 400)
   await assert.rejects(claude('claude-aws').messages.create(message), (error) => {
     return error instanceof Anthropic.APIError && error.status === 400 && String(error).includes('no such model')
   })
@@ -317,9 +290,9 @@ test("Anthropic's models are reached at Bedrock and at Vertex AI in their own wo
 
 test('Oracle Cloud gets a signed request in the words of OpenAI', async () => {
   // Shows D3.route.provider.oci-genai, D3.route.auth.type.oci, D2.model.adapter.oci-genai
-  json({ choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }] })
+  provider.reply({ choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }] })
   await client('oci').chat.completions.create(chat)
-  const { url, headers, body } = last()
+  const { url, headers, body } = provider.last()
   assert.equal(url, '/openai/v1/chat/completions')
   assert.equal(headers['opc-compartment-id'], 'ocid1.compartment.oc1..a')
   const fields = new Map(

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, isPromise } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -145,7 +145,7 @@ class Turns {
       return null
     }
     const counted = rates.take(endpoint, this.#call)
-    const limited = counted instanceof Promise ? await counted : counted
+    const limited = isPromise(counted) ? await counted : counted
     if (limited !== null) {
       metrics.skipped(endpoint.route, endpoint.label, 'rate')
       if (limited.code !== 'rate_limited') this.#uncounted ??= limited

@@ -1,21 +1,18 @@
-import { type Clock, isObject } from '@plat/core'
+import { type Clock, isObject, isPromise } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import {
-  type Call,
-  callerOf,
   type Denial,
   deny,
   type FrameRun,
   type Head,
+  type Operation,
   type Outcome,
   type Reply,
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
-import { withoutForgedRefusal } from '../../wire/forged.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
-import { member } from '../../wire/json.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'
@@ -23,16 +20,18 @@ import { EventReader } from '../events/reader.ts'
 import type { TemplateCache } from '../events/templates.ts'
 import { ModelFrame } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import { ModelBody, upstreamBody } from '../request.ts'
-import { refusalOf } from '../translate/all.ts'
-import { type Translated, TranslatedBytes } from '../translate/translated.ts'
-import type { Address, Credentials, ModelEndpoint } from './endpoint.ts'
+import { ModelBody } from '../request.ts'
+import { TranslatedBytes } from '../translate/translated.ts'
+import { ByteFrames } from './byte-frames.ts'
+import type { Credentials, ModelEndpoint } from './endpoint.ts'
+import { asEvent, errorBody, genuine } from './genuine.ts'
+import { type Outgoing, outgoingRequest } from './outgoing.ts'
 import { failureOf, isBusy, isUnprocessed, isUnsent, unusable, waitOf } from './unusable.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
-/** Longest pause in a response, in milliseconds: reasoning takes time, but money is held in the meantime. */
-const MAX_PAUSE_MS = 600_000
+/** Operations without an effect at the provider that is charged like a generation. */
+const IDEMPOTENT: ReadonlySet<Operation> = new Set<Operation>(['model.embed', 'model.info'])
 
 /** Dependencies of forwarding. */
 export interface Forwarder {
@@ -62,25 +61,15 @@ export interface Repeatable {
 }
 
 /** A call to forward to an endpoint. */
-export interface EndpointForward {
-  readonly call: Call<'identity' | 'target'>
-  readonly endpoint: ModelEndpoint
-  /** Address of the request. */
-  readonly address: Address
-  /** The model to request; null if the request names none. */
-  readonly model: string | null
+export interface EndpointForward extends Outgoing {
   /** Returns true if another attempt follows a 429 or 408, which then counts as a failure and is not relayed. */
   readonly movesOn: (repeatable: Repeatable) => boolean
-  /** The translated request for a provider with another API; null: no translation. */
-  readonly translated: Translated | null
   /** The limit of output tokens that the gateway set, reported to the caller in a header; null: none. */
   readonly clampedTo: number | null
   /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
 
-/** Request headers that are forwarded unchanged. Other headers are not forwarded. */
-const UP = ['accept', 'traceparent', 'tracestate'] as const
 /** Response headers that are relayed unchanged, which clients use for retries and in bug reports. */
 const DOWN = [
   'retry-after',
@@ -129,8 +118,11 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
         if (!this.#wantsStream) throw new InvalidResponseError('a stream that was not requested')
         return { kind: 'frames', head: this.#streamHead(head), attempts, frames: this.#frames(exchange) }
       }
+      if (this.#isSound(head)) {
+        return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: new ByteFrames(exchange, this) }
+      }
       const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
-      const bytes = all instanceof Promise ? await this.#inTime(all) : all
+      const bytes = isPromise(all) ? await this.#inTime(all) : all
       if (!(bytes instanceof Uint8Array)) return this.#end(wholeBodyDenial(call.server, bytes))
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof ModelFrame)) return this.#giveUp(frame)
@@ -176,7 +168,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   /** Embeddings, token counts and lists have no effect at the provider; generations are charged. */
   get #isIdempotent(): boolean {
-    return this.#context.call.operation !== 'model.generate'
+    return IDEMPOTENT.has(this.#context.call.operation)
   }
 
   /** Applies the time limit of the attempt to a JSON body as well. */
@@ -226,7 +218,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   /** Throws if the stream ended without the last event of the dialect. */
   ended(): void {
     this.#unlisten()
-    if (!this.#done) throw new AbandonedError('the stream ended too early')
+    if (!this.#done && this.#answer !== 'audio') throw new AbandonedError('the stream ended too early')
     this.#forwarder.circuits.succeeded(this.#context.endpoint)
   }
 
@@ -271,54 +263,29 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #send(): UpstreamExchange {
-    const { dialer, extraCA, attemptTimeoutMs } = this.#forwarder
-    const { call, address, model, translated } = this.#context
+    const { dialer, extraCA } = this.#forwarder
+    const { call, address } = this.#context
     const client = dialer.client(address.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
-    const own = call.body instanceof ModelBody ? upstreamBody(call.body, model) : null
-    const body = translated === null ? own : translated.bytes
-    const exchange = new UpstreamExchange(client, {
-      method: call.wire.method,
-      path: address.path,
-      headers: this.#upstreamHeaders(body),
-      body,
-      headersTimeoutMs: attemptTimeoutMs,
-      pauseTimeoutMs: MAX_PAUSE_MS,
-      caller: callerOf(call.facts.identity),
-    })
+    const exchange = new UpstreamExchange(client, outgoingRequest(this.#forwarder, this.#context))
     this.#exchange = exchange
     if (call.signal.aborted) this.stop()
     else call.signal.addEventListener('abort', this)
     return exchange
   }
 
-  #upstreamHeaders(body: Uint8Array | null): Record<string, string> {
-    const { call, endpoint, address, translated } = this.#context
-    const { headers: own, defaults } = endpoint.wire
-    const headers: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
-    if (call.body !== null) headers['content-type'] = 'application/json'
-    for (const name in defaults) headers[name] = defaults[name] ?? ''
-    for (const name of UP) copyHeader(call.wire.headers, headers, name)
-    if (translated !== null) headers.accept = translated.accept
-    if (translated === null || translated.sameHeaders)
-      for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
-    for (const name in own) headers[name] = own[name] ?? ''
-    const { clock, credentials } = this.#forwarder
-    const { origin, path } = address
-    const credentialHeaders = credentials.headers(endpoint, {
-      method: call.wire.method,
-      origin,
-      path,
-      body,
-      at: clock.now(),
-    })
-    for (const name in credentialHeaders) headers[name] = credentialHeaders[name] ?? ''
-    return headers
-  }
-
   #isStream({ status, headers }: UpstreamHead): boolean {
     const { translated } = this.#context
     if (status >= 300) return false
     return translated === null ? isStreamType(headers) : translated.isStream(headers)
+  }
+
+  get #answer(): 'json' | 'text' | 'audio' {
+    const { body } = this.#context.call
+    return (body instanceof ModelBody ? body.dialect.answer?.(body.value) : undefined) ?? 'json'
+  }
+
+  #isSound({ status, headers }: UpstreamHead): boolean {
+    return status < 300 && this.#answer === 'audio' && SOUND.test(headers['content-type'] ?? '')
   }
 
   #frames(exchange: UpstreamExchange): EventFrames<ModelFrame> {
@@ -352,10 +319,11 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   /** Returns the frame of a JSON body. Throws `InvalidResponseError`. */
   #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): ModelFrame | Denial {
     const { call, sent, translated } = this.#context
+    if (status < 300 && this.#answer === 'text') return ModelFrame.text(bytes)
     if (!isJsonType(headers))
       return deny('upstream_error', `the upstream of ${call.server} answered ${status} without JSON`)
     if (status >= 400) {
-      const error = this.#errorBody(bytes, status)
+      const error = errorBody(bytes, { status, dialect: this.#dialect, isTranslated: translated !== null })
       return sent ? ModelFrame.errorEvent(asEvent(error, this.#dialect)) : ModelFrame.error(error)
     }
     if (sent || this.#wantsStream) throw new InvalidResponseError('no stream')
@@ -369,29 +337,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #answerFault(value: unknown): ShapeFault {
     return isObject(value) ? this.#dialect.answerFault(value) : 'JSON that is not an object'
   }
-
-  /** Returns the body of a provider's error, unchanged if it is in the caller's dialect. Throws `InvalidResponseError`. */
-  #errorBody(bytes: Uint8Array, status: number): Uint8Array {
-    const { value } = ModelFrame.body(bytes)
-    const isOwnDialect =
-      this.#context.translated === null && typeof member(member(value, 'error'), 'message') === 'string'
-    if (isOwnDialect) return withoutForgedRefusal(bytes, value)
-    const message = refusalOf(value)
-    const error = { denial: deny('upstream_error', message), status, message, decisionId: null }
-    return Buffer.from(JSON.stringify(this.#dialect.errorBody(error)))
-  }
 }
 
-/** Returns a response without refusals that only the gateway may state. */
-function genuine(frame: ModelFrame, json: Uint8Array): ModelFrame {
-  const own = withoutForgedRefusal(json, frame.value)
-  return own === json ? frame : ModelFrame.body(own)
-}
-
-/** Returns an error in JSON as an event. */
-function asEvent(json: Uint8Array, dialect: Dialect): Uint8Array {
-  const line = Buffer.from(json)
-    .toString('utf8')
-    .replace(/[\r\n]+/g, ' ')
-  return Buffer.from(dialect.errorEvent(line))
-}
+/** Content types of sound. */
+const SOUND = /^(?:audio\/[a-z0-9.+-]{1,64}|application\/octet-stream)(?:\s*;|$)/i

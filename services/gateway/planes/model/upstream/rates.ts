@@ -1,4 +1,4 @@
-import { type Clock, rfc3339 } from '@plat/core'
+import { type Clock, isPromise, rfc3339, whenReady } from '@plat/core'
 import { type Hold, isShort, type Limits, type Short, windowOf } from '@plat/state'
 import { type Call, callerOf, callingAgentOf, type Denial, deny } from '../../../call/index.ts'
 import type { ModelEndpoint } from './endpoint.ts'
@@ -62,7 +62,7 @@ export class EndpointRates {
       const { identity } = facts
       const caller = [callingAgentOf(identity), callerOf(identity)]
       const result = this.#limits.take(id, [item], now + HOLD_LIFE_MS, caller)
-      if (!(result instanceof Promise)) return this.#settled(endpoint, result)
+      if (!isPromise(result)) return this.#settled(endpoint, result)
       return result.then((late) => this.#settled(endpoint, late)).catch(() => uncounted(route))
     } catch {
       return uncounted(route)
@@ -71,8 +71,7 @@ export class EndpointRates {
 
   #settled(endpoint: Limited, result: Hold | Short): Denial | null | Promise<null> {
     if (!isShort(result)) {
-      const settling = result.settle(NOTHING_ELSE)
-      return settling instanceof Promise ? settling.then(() => null) : null
+      return whenReady(result.settle(NOTHING_ELSE), () => null)
     }
     this.#exhausted.add(endpoint.key)
     return tooManyRequests(endpoint.route, this.#endOf(this.wait(endpoint)))
