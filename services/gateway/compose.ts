@@ -1,8 +1,19 @@
 import { pathOfTarget } from '@plat/core'
 import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
-import { type Admin, createAdmin, type KnownPerson, marksOf, may, type Person, principalOf } from './admin/index.ts'
+import {
+  type Admin,
+  AdminError,
+  createAdmin,
+  isRequired,
+  type KnownPerson,
+  marksOf,
+  may,
+  type Person,
+  principalOf,
+} from './admin/index.ts'
 import { openPeople, type People } from './authn/identity/index.ts'
+import { openBrowsers, startConsole } from './composition/console.ts'
 import { startPins } from './composition/decide.ts'
 import { startSinks } from './composition/evidence.ts'
 import { type Features, startFeatures } from './composition/features.ts'
@@ -36,9 +47,13 @@ export interface Parts {
   readonly live: LiveCalls
   /** Why most calls would be denied now; empty: they would not. */
   unavailable(): readonly string[]
+  /** Ends watches and event streams, which have no end otherwise. */
+  leave(): void
   /** The resource API; it is served where the admin API is. */
   readonly resources: ResourcesFeature
-  /** Adds the admin API to the listener that serves it. */
+  /** The console is on, and has pages. */
+  readonly hasConsole: boolean
+  /** Adds the admin API and the console to the listener that serves them. */
   admin(app: FastifyInstance): void
   /** Adds what people open in a browser to the main listener. */
   pages(app: FastifyInstance): void
@@ -56,7 +71,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const shared = await openShared(options, starting)
   const sinks = await startSinks(shared)
   const features = await startFeatures(shared, sinks)
-  const { traces } = features
+  const { traces, vault } = features
   const mcp = await mcpPlane(shared, features)
   const model = modelPlane(shared, features)
   const pins = await startPins(shared, features, mcp)
@@ -66,6 +81,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const { config, metrics, audit, live } = shared
   const admin = await startAdmin(shared)
   const { authenticate } = admin
+  const console = startConsole(shared, admin, features.events)
   const resources = shared.keep(
     createResources({ ...shared, authenticate, recordsFirst: recordsFirst(config), ledger: audit.ledgers.of('') }),
   )
@@ -74,10 +90,9 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     handle: (exchange) => void runner.run(exchange, plane),
   })
   const sharedMcp = traces.plane(sharedMcpPlane(shared, features, { plane: mcp, runner }))
-  const { vault } = features
   const a2a = traces.plane(a2aPlane(shared, features))
   const agents = features.agents.route((exchange) => void runner.run(exchange, a2a))
-  const urls = [config.identity.resourceBaseURL || null, vault.publicURL].filter((url) => url !== null)
+  const urls = [config.identity.resourceBaseURL || null, vault.publicURL, console.origin].filter((url) => url !== null)
   const adminRoutes = execRoutes(sandboxes, runner)
   const started = starting.move()
   return {
@@ -94,27 +109,45 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     adminRoutes: [...adminRoutes, ...resources.routes],
     tunnel: tunnelRoute(sandboxes, runner),
     hosts: urls.map((url) => new URL(url).hostname),
-    origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
+    origins: [vault.publicURL?.origin ?? null, console.origin].filter((origin) => origin !== null),
     metrics,
     live,
     unavailable: () => shared.readiness.reasons(),
-    resources,
-    admin: (app) => admin.mount(app, administered(shared, { ...features, pins })),
-    pages: (app) => {
-      vault.pages(app)
-      features.transactions?.pages(app)
-      features.usage?.pages(app)
-      features.notifications.pages(app, deciderOf(features, config.adminAuth))
+    leave() {
+      resources.leave()
+      features.events.close()
     },
+    resources,
+    hasConsole: console.hasPages,
+    admin: (app) => console.mount(app, administered(shared, { ...features, pins })),
+    pages: (app) => mountPages(app, features, config.adminAuth),
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }
 }
 
-/** Where people decide by callbacks, as `adminAuth` knows them. */
+function mountPages(app: FastifyInstance, features: Features, grants: Shared['config']['adminAuth']): void {
+  const { vault, transactions, usage, notifications } = features
+  vault.pages(app)
+  transactions?.pages(app)
+  usage?.pages(app)
+  notifications.pages(app, deciderOf(features, grants))
+}
+
+/** Decisions by callbacks of people, as `adminAuth` knows them. */
 function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['config']['adminAuth']) {
+  const { decisions } = approvals
   return {
-    ...approvals.decisions,
+    namespaceOf: (id: string) => decisions.namespaceOf(id),
+    async decide(id: string, ballot: Parameters<typeof decisions.decide>[1]) {
+      // A callback does not show how the person logged in.
+      if (ballot.verdict === 'approve' && isRequired(grants.stepUp.approve))
+        throw new AdminError(
+          'forbidden',
+          'approvals need a login that a chat cannot show (adminAuth.stepUp): use the console',
+        )
+      return decisions.decide(id, ballot)
+    },
     view: (id: string) => approvals.view(id),
     personOf: (known: KnownPerson) => marksOf(known, grants.people),
     mayApprove: (person: Person, namespace: string) => may(principalOf(person, grants), 'approver', namespace),
@@ -172,6 +205,7 @@ async function startAdmin(shared: Shared): Promise<Admin> {
     people: await openAdmins(shared),
     refused: (reason) => failures.inc({ reason }),
     pools: shared.pools,
+    browsers: await openBrowsers(shared),
   })
 }
 

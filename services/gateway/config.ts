@@ -12,7 +12,7 @@ import {
 } from '@plat/config'
 import { isObject } from '@plat/core'
 import { Check } from 'typebox/value'
-import { adminBlock, adminOidcBlock } from './admin/config.ts'
+import { adminBlock, adminOidcBlock, adminStepUpBlock } from './admin/config.ts'
 import { cibaBlock } from './authn/ciba/config.ts'
 import { dpopBlock, identityBlock } from './authn/identity/config.ts'
 import { tokenVaultBlock } from './authn/token-vault/config.ts'
@@ -42,6 +42,7 @@ import { transparencyLogBlock } from './evidence/transparency/config.ts'
 import { activityBlock } from './operate/activity/config.ts'
 import { configBundleBlock } from './operate/config-bundle/config.ts'
 import { configSyncBlock } from './operate/config-sync/config.ts'
+import { consoleBlock } from './operate/console/config.ts'
 import { licenseBlock } from './operate/license/config.ts'
 import { listenersBlock, tlsBlock } from './operate/listeners/config.ts'
 import { notificationsBlock } from './operate/notifications/config.ts'
@@ -54,7 +55,7 @@ import { a2aBlock } from './targets/a2a/config.ts'
 import { egressBlock } from './targets/egress/config.ts'
 import { execBlock } from './targets/exec/config.ts'
 import { infraBlock } from './targets/infra/config.ts'
-import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './targets/models/config.ts'
+import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock, modelUploadsBlock } from './targets/models/config.ts'
 import { serversBlock } from './targets/servers/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
@@ -71,6 +72,7 @@ const builtBlocks = [
   pinsBlock,
   modelsBlock,
   modelRoutingBlock,
+  modelUploadsBlock,
   cloudCredentialsBlock,
   auditBlock,
   compressionBlock,
@@ -94,6 +96,8 @@ const builtBlocks = [
   captureArgsBlock,
   adminBlock,
   adminOidcBlock,
+  adminStepUpBlock,
+  consoleBlock,
   postureBlock,
   tokenVaultBlock,
   sessionsBlock,

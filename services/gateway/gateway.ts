@@ -1,6 +1,6 @@
 import { type Listener, type ListenOptions, listen, mountProbes, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
-import { compose, type GatewayOptions } from './compose.ts'
+import { compose, type GatewayOptions, type Parts } from './compose.ts'
 import type { ServerPins } from './decide/pins/index.ts'
 import { createPoolMetrics } from './metrics.ts'
 import { tlsOf } from './operate/listeners/index.ts'
@@ -13,6 +13,8 @@ export interface Gateway {
   readonly port: number
   /** Where the admin API, `/metrics` and probes are: `adminListen`, else the same as `url`. */
   readonly adminUrl: string
+  /** Where people open the console; null: it is off, or has no pages. */
+  readonly consoleUrl: string | null
   /** How the tools of every server stand against their pins, for the status of MCPServers (docs/spec/crds.md). */
   pins(): readonly ServerPins[]
   /** The resource API for `kubectl`, served by a separate listener; absent while `resourceAPI` is off. */
@@ -61,7 +63,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
     logPosture(config, log)
     const { pins, resources } = parts
-    return { url: main.url, port: main.port, adminUrl: admin.url, pins, resourceRoutes: resources.standalone, drain }
+    return { ...urlsOf(main, admin, parts), port: main.port, pins, resourceRoutes: resources.standalone, drain }
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()))
     await parts.close()
@@ -73,7 +75,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     if (config.shutdownDelaySeconds > 0) {
       await new Promise<void>((resolve) => clock.after(config.shutdownDelaySeconds * 1000, resolve))
     }
-    parts.resources.leave()
+    parts.leave()
     const timeoutMs = config.shutdownTimeoutSeconds * 1000
     // Calls that are aborted at the end of the drain must still be able to write their last frames.
     const cutMs = timeoutMs + FINAL_WRITE_MS
@@ -81,6 +83,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     await parts.close()
     log.info({}, 'the gateway has stopped')
   }
+}
+
+function urlsOf({ url }: Listener, { url: adminUrl }: Listener, { hasConsole }: Parts) {
+  return { url, adminUrl, consoleUrl: hasConsole ? `${adminUrl}/console/` : null }
 }
 
 function connectionLimitsOf({ maxConnectionsPerPeer, trustedProxies }: GatewayOptions['config']) {

@@ -45,6 +45,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     ids: systemIds(systemClock),
     log,
     verifyLedger: values['verify-ledger'],
+    consoleAssets: async () => (await import('@plat/console')).consoleAssets(),
   })
   return new Promise((resolve) => {
     onShutdown(async () => {

@@ -2,7 +2,7 @@
 import { poolsOf } from '@plat/core'
 import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
-import { errorTable } from './call/index.ts'
+import { errorTable, MEDIA_UNITS } from './call/index.ts'
 import { SCOPES as BUDGET_SCOPES } from './decide/budgets/caps/budget.ts'
 import { REASONS, RESULTS } from './evidence/audit-collector/collector.ts'
 import { RULES as OFFLINE_RULES } from './evidence/offline/stage.ts'
@@ -365,6 +365,13 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: { route: NAMES, kind: ['prompt', 'completion'] },
     help: 'Tokens of model calls by route, as reported by the upstream or else estimated',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_media_total',
+    type: 'counter',
+    labels: { route: NAMES, unit: MEDIA_UNITS },
+    help: 'Images, characters of speech and seconds of sound of model calls by route',
   },
   {
     ...models,

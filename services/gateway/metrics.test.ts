@@ -33,7 +33,7 @@ const seriesOf = (config: object) => {
   return new Set(Array.from(names, ([, name = '']) => name))
 }
 
-test('series of optional features are there only when the feature is configured', () => {
+test('series of optional features exist only when the feature is configured', () => {
   // Shows D3.exposition.optionalFeaturesOnly.
   const always = seriesOf({})
   for (const { name, feature, area } of rows) {

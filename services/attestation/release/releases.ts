@@ -1,6 +1,6 @@
 import { type Clock, type PoolObserver, SharedPool } from '@plat/core'
 import { CodedRefusalError } from '@plat/http/endpoints'
-import type { OpenJournal } from '@plat/state'
+import { type JournalEntry, JournalFollower, type JournalSnapshot, type OpenJournal } from '@plat/state'
 import { type EndReason, type Release, sessionKey, stateOf } from './release.ts'
 
 /** How long an ended release is kept, in milliseconds. */
@@ -32,22 +32,19 @@ export class Releases {
   readonly #counts = { pending: 0, active: 0, ended: 0 }
   /** Releases that have not ended, by namespace. */
   readonly #open = new SharedPool({ name: 'releases' })
-  readonly #stop = new AbortController()
-  #lines = 0
-  #lastSeq = 0
-  #compacting = false
+  readonly #follower: JournalFollower<Release>
 
   private constructor(options: ReleasesOptions) {
     this.#options = options
     options.observer?.watch(() => this.#open.used)
+    const { journal, onFault } = options
+    this.#follower = new JournalFollower({ journal, onFault, apply: (entry) => this.#apply(entry) })
   }
 
   /** Reads the journal, then answers. */
   static async open(options: ReleasesOptions): Promise<Releases> {
     const releases = new Releases(options)
-    const { journal, onFault } = options
-    for await (const entry of journal.read(0)) releases.#apply(entry)
-    journal.follow(releases.#lastSeq, (entry) => releases.#apply(entry), releases.#stop.signal).catch(onFault)
+    await releases.#follower.open()
     return releases
   }
 
@@ -131,35 +128,32 @@ export class Releases {
 
   /** Removes releases that ended long ago, when there are enough of them. */
   async compact(): Promise<void> {
-    if (this.#compacting || this.#lines < this.#sessions.size + COMPACT_AFTER_LINES) return
-    this.#compacting = true
-    try {
-      const retained: { key: string; version: number; event: Release }[] = []
-      const old: Entry[] = []
+    if (this.#follower.events < this.#sessions.size + COMPACT_AFTER_LINES) return
+    const old: Entry[] = []
+    const snapshot = () => {
+      const retained: JournalSnapshot<Release>[] = []
       const rememberFrom = this.#options.clock.now() - REMEMBER_MS
       for (const [key, entry] of this.#sessions) {
         const { release, version } = entry
         if (release.ended === null || release.ended.at > rememberFrom) retained.push({ key, version, event: release })
         else old.push(entry)
       }
-      await this.#options.journal.compact(this.#lastSeq, retained)
-      this.#lines = retained.length
+      return retained
+    }
+    try {
+      await this.#follower.compact(snapshot)
       for (const entry of old) this.#forget(entry)
     } catch (error) {
       this.#options.onFault(error)
-    } finally {
-      this.#compacting = false
     }
   }
 
   async close(): Promise<void> {
-    this.#stop.abort()
+    this.#follower.close()
     await this.#options.journal.close()
   }
 
-  #apply({ seq, key, version, event }: { seq: number; key: string; version: number; event: Release }): void {
-    this.#lastSeq = seq
-    this.#lines++
+  #apply({ key, version, event }: JournalEntry<Release>): void {
     const before = this.#sessions.get(key)?.release
     if (before !== undefined) {
       this.#counts[stateOf(before)]--

@@ -3,11 +3,14 @@ import { type Clock, type PoolObservers, pathOfTarget, reasonOf } from '@plat/co
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
-import { type AdminAuthentication, authentication, type People } from './auth.ts'
+import { type AdminAuthentication, authentication, type People, throttled } from './auth.ts'
+import { BrowserAuth } from './browser/browser-auth.ts'
+import type { BrowserSessions } from './browser/sessions.ts'
 import { Caller } from './caller.ts'
 import { AdminError } from './error.ts'
 import type { Grants, Principal } from './roles.ts'
-import { type AdminRoute, adminRoutes } from './routes.ts'
+import { type AdminRoute, adminRoutes, type RouteRow } from './routes.ts'
+import { demandStepUp, type StepUp } from './step-up.ts'
 import { LedgerReaders } from './throttle/ledger-readers.ts'
 import { type AdminRefusal, RefusedTokens } from './throttle/refused.ts'
 
@@ -41,6 +44,14 @@ interface LoginConfig {
 export interface AdminConfig extends Grants {
   readonly mode: 'token' | 'oidc' | 'both'
   readonly oidc: LoginConfig
+  readonly stepUp: StepUp
+}
+
+/** Sessions of browsers that the frame accepts. */
+interface Browsers {
+  readonly sessions: BrowserSessions
+  /** Origin of `consoleURL`; null: not set. */
+  readonly consoleOrigin: string | null
 }
 
 export interface AdminOptions {
@@ -58,14 +69,28 @@ export interface AdminOptions {
   /** Counts a refused token. */
   readonly refused: (reason: AdminRefusal) => void
   readonly pools?: PoolObservers<'ledger_readers'>
+  /** Null: sessions of the console are not accepted. */
+  readonly browsers: Browsers | null
 }
 
 /** The admin API, without the routes of the features. */
 export interface Admin {
   /** Authenticates callers of other endpoints; null if the admin API is disabled. */
   readonly authenticate: AdminAuthentication | null
+  /** Null if the admin API or the console is disabled. */
+  readonly console: ConsoleLogin | null
   /** Adds the routes of all features to a listener, in a separate scope. If the admin API is disabled, adds none, so that all are 404. */
   mount(app: FastifyInstance, features: readonly AdminRoutes[]): void
+}
+
+/** Parts of the frame that log browsers in. */
+export interface ConsoleLogin {
+  readonly browsers: BrowserAuth
+  /** The static token; null: links are not accepted. */
+  readonly token: string | null
+  /** Null: people cannot log in. */
+  readonly people: People | null
+  readonly refusals: RefusedTokens
 }
 
 /** Methods that change nothing and leave no record. */
@@ -82,25 +107,25 @@ export function createAdmin(options: AdminOptions): Admin {
   const token = mode === 'oidc' ? null : readSecret(env, 'PLAT_ADMIN_TOKEN')
   if (token === null && people === null) {
     log.warn({}, 'the admin API is disabled: PLAT_ADMIN_TOKEN is not set')
-    return { authenticate: null, mount() {} }
+    return { authenticate: null, console: null, mount() {} }
   }
   const refusals = new RefusedTokens(options)
   const authenticate = authentication({ token, people, grants: config, refusals })
+  const shared = { grants: config, token, hasPeople: people !== null }
+  const browsers = options.browsers === null ? null : new BrowserAuth({ ...options.browsers, ...shared })
   const callers = new WeakMap<FastifyRequest, Caller>()
   const records = new ChangeRecords(options)
   const readers = new LedgerReaders(options.pools?.of('ledger_readers'))
+  const callerOf = callersBy({ authenticate, browsers, refusals })
   const on = (scope: FastifyInstance, route: AdminRoute, handler: AdminHandler) => {
     const row = adminRoutes[route]
     scope.route({
       ...partsOf(route),
-      async onRequest(request) {
-        const isOpen = row.needs === 'none'
-        const caller = new Caller(
-          isOpen ? ANONYMOUS : await authenticate(request.headers.authorization, request.ip),
-          row,
-        )
+      async onRequest(request, reply) {
+        const caller = row.needs === 'none' ? new Caller(ANONYMOUS, row) : await callerOf(request, reply, row)
         callers.set(request, caller)
         caller.admit()
+        if ('stepUp' in row) demandStepUp(config.stepUp[row.stepUp], caller.principal, options.clock.now())
       },
       handler(request, reply) {
         const caller = callers.get(request)
@@ -114,6 +139,7 @@ export function createAdmin(options: AdminOptions): Admin {
   }
   return {
     authenticate,
+    console: browsers === null ? null : { browsers, token, people, refusals },
     mount(app, features) {
       app.register(async (scope) => {
         scope.setErrorHandler(answerFault)
@@ -130,7 +156,32 @@ export function createAdmin(options: AdminOptions): Admin {
   }
 }
 
-/** Records of kind `admin`: what somebody with a name changes, or tries to change. */
+/** Identifies the caller of a route by its token, or else by the cookie of its session. */
+function callersBy({
+  authenticate,
+  browsers,
+  refusals,
+}: {
+  readonly authenticate: AdminAuthentication
+  readonly browsers: BrowserAuth | null
+  readonly refusals: RefusedTokens
+}) {
+  return async (request: FastifyRequest, reply: FastifyReply, row: RouteRow): Promise<Caller> => {
+    const { authorization } = request.headers
+    const secret = authorization === undefined ? (browsers?.secretIn(request) ?? null) : null
+    if (browsers === null || secret === null) return new Caller(await authenticate(authorization, request.ip), row)
+    const identify = () => browsers.identify(request, secret)
+    const found = await throttled(refusals, request.ip, identify, 'invalid').catch((error: unknown) => {
+      // A browser would send the cookie of an ended session again and again.
+      if (error instanceof AdminError && error.code === 'unauthenticated')
+        reply.header('set-cookie', browsers.cookie(request, null))
+      throw error
+    })
+    return new Caller(found.principal, row, found.session)
+  }
+}
+
+/** Records of kind `admin`: changes, and attempts, of an authenticated caller. */
 class ChangeRecords {
   readonly #options: Pick<AdminOptions, 'ledgers' | 'log'>
 
@@ -205,8 +256,9 @@ function loginOf({ mode, oidc: { issuer, audience, clientID, scopes, resource } 
 }
 
 /** Renders an AdminError. Other errors are rethrown for the error handler of the listener. */
-function answerFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function answerFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (!(error instanceof AdminError)) throw error
   if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="plat-admin"')
-  return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
+  const { code, message, details, status } = error
+  return reply.code(status).send({ error: code, message, requestId: request.id, ...details })
 }

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { whenReady } from '@plat/core'
 import { AdminError } from './error.ts'
-import { ALL_ROLES, type Grants, type Person, type Principal, principalOf } from './roles.ts'
+import { type Grants, type Person, type Principal, principalOf, TOKEN_PRINCIPAL } from './roles.ts'
 import type { RefusedTokens } from './throttle/refused.ts'
 
 /** Longest token that is looked at, in characters; longer ones are refused unread. */
@@ -34,16 +34,25 @@ export interface AuthenticationOptions {
 export function authentication(options: AuthenticationOptions): AdminAuthentication {
   const { refusals } = options
   const identify = identification(options)
-  return async (authorization, peer) => {
-    if (refusals.isThrottled(peer)) {
-      throw new AdminError('rate_limited', 'too many tokens from this address were refused: try again later')
-    }
-    try {
-      return await identify(authorization)
-    } catch (error) {
-      if (error instanceof AdminError) await refusals.refuse(peer, authorization === undefined ? 'missing' : 'invalid')
-      throw error
-    }
+  return (authorization, peer) =>
+    throttled(refusals, peer, () => identify(authorization), authorization === undefined ? 'missing' : 'invalid')
+}
+
+/** Identifies a caller, and slows down a peer whose credentials are refused. */
+export async function throttled<T>(
+  refusals: RefusedTokens,
+  peer: string,
+  identify: () => T | Promise<T>,
+  reason: 'missing' | 'invalid',
+): Promise<T> {
+  if (refusals.isThrottled(peer)) {
+    throw new AdminError('rate_limited', 'too many tokens from this address were refused: try again later')
+  }
+  try {
+    return await identify()
+  } catch (error) {
+    if (error instanceof AdminError && error.code === 'unauthenticated') await refusals.refuse(peer, reason)
+    throw error
   }
 }
 
@@ -66,15 +75,6 @@ function known(person: Person | { readonly kind: 'fault' }, grants: Grants): Pri
 
 function invalid(): AdminError {
   return new AdminError('unauthenticated', 'the bearer token is not valid here')
-}
-
-const TOKEN_PRINCIPAL: Principal = {
-  by: 'token:admin',
-  person: ['name:token:admin'],
-  groups: [],
-  roles: new Set(ALL_ROLES),
-  namespaceRoles: new Map(),
-  byToken: true,
 }
 
 /** Hashes are compared, in constant time, so neither length nor prefix leaks. */

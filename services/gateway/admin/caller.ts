@@ -1,3 +1,4 @@
+import type { BrowserSession } from './browser/sessions.ts'
 import { AdminError } from './error.ts'
 import { may, mayAnywhere, type Principal, type Role } from './roles.ts'
 import type { RouteRow } from './routes.ts'
@@ -14,8 +15,16 @@ export class Caller {
   /** The route is read-only, although it is not a GET. */
   readonly changesNothing: boolean
 
-  constructor(principal: Principal, { needs, within, ownRecord, reads }: RouteRow) {
+  /** The session of the console; null: the caller has a token. */
+  readonly session: BrowserSession | null
+
+  constructor(
+    principal: Principal,
+    { needs, within, ownRecord, reads }: RouteRow,
+    session: BrowserSession | null = null,
+  ) {
     this.#principal = principal
+    this.session = session
     this.#needs = needs === 'person' || needs === 'none' ? null : needs
     this.#within = within
     this.leavesOwnRecord = ownRecord === true || reads === true

@@ -2,6 +2,7 @@ import { defineBlock, key, memberPath, type Problem, type RuleOf } from '@plat/c
 import { closest, isObject } from '@plat/core'
 import Type from 'typebox'
 import { ALL_ROLES } from './roles.ts'
+import { isRequired, STEP_UP_ACTIONS } from './step-up.ts'
 
 const groups = () => Type.Array(Type.String({ minLength: 1 }))
 
@@ -129,4 +130,38 @@ export const adminOidcBlock = defineBlock({
   feature: 'admin',
   schema: oidcSchema,
   rules: [issuerInOidc],
+})
+
+const stepUpRule = (what: string) =>
+  key.group(
+    {
+      acr: key.texts('Accepted values of `acr`; they are requested as `acr_values`. Default any.'),
+      amr: key.texts('Methods of which `amr` must contain one, such as `hwk`. Default any.'),
+      maxAgeSeconds: key.seconds('Oldest login (`auth_time`); 0: any.', 0, 0),
+    },
+    what,
+  )
+
+const stepUpSchema = Type.Object({
+  approve: stepUpRule('To approve a call.'),
+  revoke: stepUpRule('To revoke and to lift a revocation.'),
+  accept: stepUpRule('To accept the definition of a tool.'),
+})
+
+/** Only logins of people can be fresh or strong. */
+const stepUpHasPeople: RuleOf<typeof stepUpSchema> = (rules, { adminAuth }) => {
+  const mode = isObject(adminAuth) ? adminAuth.mode : 'token'
+  if (mode === 'oidc' || mode === 'both') return []
+  return STEP_UP_ACTIONS.filter((action) => {
+    const { acr = [], amr = [], maxAgeSeconds = 0 } = rules[action] ?? {}
+    return isRequired({ acr: acr.map(String), amr: amr.map(String), maxAgeSeconds: Number(maxAgeSeconds) })
+  }).map((action) => problem(`adminAuth.stepUp.${action}`, 'needs adminAuth.mode oidc or both', 'error'))
+}
+
+/** `adminAuth.stepUp`: how people must have logged in for some actions (docs/admin.md). */
+export const adminStepUpBlock = defineBlock({
+  path: 'adminAuth.stepUp',
+  feature: 'admin',
+  schema: stepUpSchema,
+  rules: [stepUpHasPeople],
 })

@@ -22,6 +22,26 @@ export interface Principal {
   readonly namespaceRoles: ReadonlyMap<string, Roles>
   /** Authenticated with the static token, so that no person is known. */
   readonly byToken: boolean
+  /** Absent: authenticated with the static token, or not known. */
+  readonly auth?: Authentication
+}
+
+/** How and when a person logged in, as the token says (OpenID Connect Core, section 2; RFC 9470). */
+export interface Authentication {
+  readonly acr: string | null
+  readonly amr: readonly string[]
+  /** `auth_time`, in seconds since the epoch. */
+  readonly at: number | null
+}
+
+/** The holder of the static token, who has every role. */
+export const TOKEN_PRINCIPAL: Principal = {
+  by: 'token:admin',
+  person: ['name:token:admin'],
+  groups: [],
+  roles: new Set(ALL_ROLES),
+  namespaceRoles: new Map(),
+  byToken: true,
 }
 
 /** Returns true if the caller has this role in a namespace; null: in all namespaces. */
@@ -64,10 +84,11 @@ export interface Person {
   readonly groups: readonly string[]
   /** Issuer, subject and all names of the token; absent: only the user's name is known. */
   readonly known?: KnownPerson
+  readonly auth?: Authentication
 }
 
 /** Returns the principal of a person. Its name in the ledger and in votes never equals that of the static token, `token:admin`. */
-export function principalOf({ user, groups, known }: Person, grants: Grants): Principal {
+export function principalOf({ user, groups, known, auth }: Person, grants: Grants): Principal {
   const name = `${USER_PREFIX}${user}`
   const mine = new Set([...groups.filter((group) => !group.startsWith(USER_PREFIX)), name])
   const namespaceRoles = new Map<string, Roles>()
@@ -76,7 +97,15 @@ export function principalOf({ user, groups, known }: Person, grants: Grants): Pr
     if (here.size > 0) namespaceRoles.set(namespace, here)
   }
   const person = marksOf(known ?? { names: [user], subject: null }, grants.people)
-  return { by: name, person, groups, roles: rolesOf(grants.roles, mine), namespaceRoles, byToken: false }
+  return {
+    by: name,
+    person,
+    groups,
+    roles: rolesOf(grants.roles, mine),
+    namespaceRoles,
+    byToken: false,
+    ...(auth && { auth }),
+  }
 }
 
 function rolesOf(table: RoleTable, mine: ReadonlySet<string>): Roles {

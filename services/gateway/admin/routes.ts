@@ -1,5 +1,6 @@
 /** Every route of the admin API and who may call it. No other can be mounted. @table */
 import type { Role } from './roles.ts'
+import type { StepUpAction } from './step-up.ts'
 
 export interface RouteRow {
   /** The required role; `person`: any valid token; `none`: no token required. */
@@ -15,6 +16,8 @@ export interface RouteRow {
   readonly ownRecord?: true
   /** It changes nothing, though it is no GET: no record is left. */
   readonly reads?: true
+  /** Requires a login as `adminAuth.stepUp` says. */
+  readonly stepUp?: StepUpAction
   /** It reads the ledger or its checkpoints, which callers share. */
   readonly readsLedger?: true
 }
@@ -23,6 +26,16 @@ export const adminRoutes = {
   'GET /openapi.json': { needs: 'none', within: 'cluster', does: 'This API as an OpenAPI 3.1 document.' },
   'GET /v1/auth/config': { needs: 'none', within: 'cluster', does: 'Where a console logs people in.' },
   'GET /v1/whoami': { needs: 'person', within: 'cluster', does: 'Who the caller is, and the roles of it.' },
+  'POST /v1/console/links': {
+    needs: 'admin',
+    within: 'cluster',
+    does: 'Mints a link that logs a browser in once, with the static token only.',
+  },
+  'GET /v1/events': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'Events as they happen, as server-sent events: approvals, sessions, refusals, revocations, budgets, pins, health.',
+  },
   'GET /v1/approvals': { needs: 'viewer', within: 'namespace', does: 'Approvals, the newest first.' },
   'GET /v1/approvals/:id': { needs: 'viewer', within: 'namespace', does: 'One approval.' },
   'GET /v1/approvals/:id/arguments': {
@@ -30,15 +43,26 @@ export const adminRoutes = {
     within: 'namespace',
     does: 'The whole arguments of a pending approval whose preview is truncated.',
   },
-  'POST /v1/approvals/:id/approve': { needs: 'approver', within: 'namespace', does: 'Lets a call pass, once.' },
+  'POST /v1/approvals/:id/approve': {
+    needs: 'approver',
+    within: 'namespace',
+    does: 'Lets a call pass, once.',
+    stepUp: 'approve',
+  },
   'POST /v1/approvals/:id/deny': { needs: 'approver', within: 'namespace', does: 'Refuses a call.' },
   'GET /v1/revocations': { needs: 'viewer', within: 'namespace', does: 'Revocations in force.' },
   'POST /v1/revocations': {
     needs: 'killswitch',
     within: 'namespace',
     does: 'Revokes. In one namespace: a session, an agent or the namespace.',
+    stepUp: 'revoke',
   },
-  'DELETE /v1/revocations/:id': { needs: 'killswitch', within: 'namespace', does: 'Lifts a revocation.' },
+  'DELETE /v1/revocations/:id': {
+    needs: 'killswitch',
+    within: 'namespace',
+    does: 'Lifts a revocation.',
+    stepUp: 'revoke',
+  },
   'GET /v1/pins': { needs: 'viewer', within: 'namespace', does: 'Servers, and how their tools stand to their pins.' },
   'GET /v1/pins/:namespace/:name': { needs: 'viewer', within: 'namespace', does: 'One server with its tools.' },
   'GET /v1/pins/:namespace/:name/definition': {
@@ -50,6 +74,7 @@ export const adminRoutes = {
     needs: 'admin',
     within: 'namespace',
     does: 'Pins the definition that is offered.',
+    stepUp: 'accept',
   },
   'GET /v1/sessions': {
     needs: 'viewer',

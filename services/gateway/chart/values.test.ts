@@ -40,7 +40,7 @@ test('the values of the chart fit their own schema, and every one of them has a 
   assert.deepEqual(unsaid, [])
 })
 
-test('what Kubernetes defines is left to Kubernetes, and names of Secrets are names', () => {
+test('objects that Kubernetes defines are not restated in the schema, and names of Secrets are checked', () => {
   const takes = (values: object) => Check(schema, values)
   assert.ok(takes({ gateway: { tolerations: [{ key: 'plat' }], affinity: { nodeAffinity: {} } } }))
   assert.ok(!takes({ gateway: { tolerations: {} } }))

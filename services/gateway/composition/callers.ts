@@ -1,21 +1,27 @@
 import { createAuthenticator } from '../authn/identity/index.ts'
 import { createRevocations } from '../decide/revocations/index.ts'
+import { createEvents } from '../operate/events/index.ts'
 import { createNotifications, listened } from '../operate/notifications/index.ts'
 import type { Shared } from './shared.ts'
 
 export type Callers = Awaited<ReturnType<typeof startCallers>>
 
-/** Authentication and revocations. Records appended through these `ledgers` reach the notifiers as well. */
+/** Authentication and revocations. Records appended through these `ledgers` reach the notifiers and the events as well. */
 export async function startCallers(shared: Shared) {
   const { config, audit, keep } = shared
   const { identity, dpop } = config
   const notifications = keep(await createNotifications(shared))
   audit.onUnavailable((reason) => notifications.auditUnavailable(reason))
-  const ledgers = listened(audit.ledgers, notifications)
+  const events = keep(createEvents({ ...shared, problems: () => shared.readiness.reasons() }))
+  const ledgers = listened(listened(audit.ledgers, notifications), events)
   const keepsTokens = config.tokenExchangeURL !== ''
   const authenticator = keep(await createAuthenticator({ ...shared, config: identity, dpop, keepsTokens }))
   const forgetTokens = () => authenticator.clear()
   const revocations = keep(await createRevocations({ ...shared, forgetTokens, ledgers }))
   shared.readiness.add('revocations', () => revocations.isKnown())
-  return { notifications, ledgers, authenticator, revocations }
+  revocations.followChanges((change, { id, target, mode, reason }) => {
+    const namespace = (target.session ?? target.agent ?? target.namespace)?.split('/', 1)[0] ?? null
+    events.add({ type: `revocation.${change}`, namespace, data: { id, target, mode, reason } })
+  })
+  return { notifications, events, ledgers, authenticator, revocations }
 }

@@ -3,12 +3,11 @@ import { createCiba } from '../authn/ciba/index.ts'
 import { isDenial } from '../call/index.ts'
 import { REDACT_ALL } from '../content/captures/index.ts'
 import { createEraser } from '../content/dlp/index.ts'
-import { createApprovals } from '../decide/approvals/index.ts'
+import { approvalEvent, createApprovals } from '../decide/approvals/index.ts'
 import { createBudgets } from '../decide/budgets/index.ts'
 import { createPins } from '../decide/pins/index.ts'
 import { createPolicies, createRego, createSimulation } from '../decide/policy/index.ts'
 import { createEnergy } from '../evidence/energy/index.ts'
-import { listened } from '../operate/notifications/index.ts'
 import type { RequestingPlane } from '../planes/mcp/index.ts'
 import { createAnswered, createDemand } from '../planes/model/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
@@ -23,7 +22,7 @@ export type Decisions = Awaited<ReturnType<typeof startDecisions>>
 /** Policies, approvals and budgets; and estimates of energy, which use the routes of models as well. */
 export async function startDecisions(
   shared: Shared,
-  { ledgers, notifications, offline, models, revocations }: Callers & Evidence & Targets,
+  { ledgers, notifications, events, offline, models, revocations }: Callers & Evidence & Targets,
 ) {
   const { config, windowClock: clock, audit, keep } = shared
   const rego = createRego(shared)
@@ -38,6 +37,7 @@ export async function startDecisions(
       redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
       mayApprove: offline.mayApprove,
       hasEnded: (session) => revocations.hasEnded(session),
+      onChange: (event, approval) => events.add(approvalEvent(event.t, approval)),
       confirmer: ciba && keep(ciba),
       ledgers,
       recorded,
@@ -66,16 +66,15 @@ export function startSimulation({ config, snapshots }: Shared, { captures }: Pic
 /** Pins list the tools of servers, so they start after the MCP plane. */
 export async function startPins(
   shared: Shared,
-  { servers, notifications }: Pick<Targets, 'servers'> & Pick<Callers, 'notifications'>,
+  { servers, ledgers }: Pick<Targets, 'servers'> & Pick<Callers, 'ledgers'>,
   mcp: RequestingPlane,
 ) {
-  const { audit, keep } = shared
-  return keep(
+  return shared.keep(
     await createPins({
       ...shared,
       rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
       list: (call) => mcp.listTools(call),
-      ledgers: listened(audit.ledgers, notifications),
+      ledgers,
     }),
   )
 }

@@ -9,13 +9,14 @@ import type { Targets } from './targets.ts'
 /** The sessions that called, with their pending approvals, taint labels and cost. */
 export function startSessions(
   shared: Shared,
-  { authenticator, approvals, taint }: Pick<Callers, 'authenticator'> & Targets & Decisions,
+  { authenticator, approvals, taint, events }: Pick<Callers, 'authenticator' | 'events'> & Targets & Decisions,
 ) {
   const { snapshots, audit, keep } = shared
   return keep(
     createSessions({
       ...shared,
       placed: audit.placed,
+      onBegun: events.sessionStarted,
       pendingApprovals: (session) =>
         approvals.pendingOf({ ...session, tenant: authenticator.tenantOf(session.namespace) }),
       taints: (session) => taint.ownLabels(session),

@@ -44,7 +44,7 @@ export function createPipeline(shared: Shared, features: Features & Callees): Ru
   const { config, audit, live, overload, snapshots, clock, log, metrics, keep } = shared
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, metrics }
-  const meters = [createMeter(budgets.price), budgets.toolMeter]
+  const meters = [createMeter(budgets.price, budgets.mediaPrice), budgets.toolMeter]
   const dlp = createRedaction(shared, features)
   return keep(
     createRunner({
@@ -99,12 +99,12 @@ export function createPipeline(shared: Shared, features: Features & Callees): Ru
 }
 
 /** Observers of the end of each call. */
-function observersOf({ sessions, activity, captures, traces }: Features): readonly CallObserver[] {
+function observersOf({ sessions, events, activity, captures, traces }: Features): readonly CallObserver[] {
   const ofRecords = (see: (record: Rec, at: number) => void): CallObserver => ({
     ended: (_call, _outcome, record, at) => void (record !== null && see(record, at)),
     turnedAway: (_request, record, at) => see(record, at),
   })
-  const readers = [sessions, ...(activity === null ? [] : [activity])]
+  const readers = [sessions, events, ...(activity === null ? [] : [activity])]
   return [...readers.map(({ see }) => ofRecords(see)), ...captures.observers, ...traces.observers]
 }
 

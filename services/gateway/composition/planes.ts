@@ -1,3 +1,4 @@
+import { watchedPool } from '@plat/core'
 import { isDenial } from '../call/index.ts'
 import type { Plane, Runner } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
@@ -10,7 +11,8 @@ import {
   type ServerPlane,
   type TaskPlane,
 } from '../planes/mcp/index.ts'
-import { createModelPlane, ResponseCache } from '../planes/model/index.ts'
+import { createModelPlane, ResponseCache, Spool } from '../planes/model/index.ts'
+import { uploadShares } from '../targets/models/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
@@ -20,6 +22,11 @@ export function modelPlane(shared: Shared, { models, budgets, revocations }: Fea
   const { config, clock, metrics, keep } = shared
   const { isRevoked } = revocations
   const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))
+  const { maxBytes, totalBytes, dir } = config.modelUploads
+  const pool = watchedPool({
+    ...{ name: 'upload_bytes', total: totalBytes, shares: uploadShares(totalBytes) },
+    observer: shared.pools.of('upload_bytes'),
+  })
   const attemptTimeoutMs = (config.modelRouting.attemptTimeoutSeconds || config.upstreamTimeoutSeconds) * 1000
   return createModelPlane({
     ...limitsOf(shared),
@@ -27,6 +34,7 @@ export function modelPlane(shared: Shared, { models, budgets, revocations }: Fea
     routes: models,
     residencyFault: shared.residency.fault,
     ids: shared.ids,
+    ...{ spool: new Spool({ dir, pool, ids: shared.ids }), maxUploadBytes: maxBytes },
     cache,
     metrics,
     affords: budgets.affords,

@@ -21,6 +21,7 @@ import { createAudit } from '../evidence/audit/index.ts'
 import { createGatewayMetrics, createPoolMetrics, type GatewayMetrics } from '../metrics.ts'
 import { openBundleFolder } from '../operate/config-bundle/index.ts'
 import { openConfigSync } from '../operate/config-sync/index.ts'
+import type { LoadAssets } from '../operate/console/index.ts'
 import type { HeldResources } from '../operate/resource-api/index.ts'
 import { openStateBackend, type StateBackend } from '../operate/state-backend/index.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
@@ -48,6 +49,8 @@ export interface GatewayOptions {
   readonly stdioSocket?: string
   /** See `StdioReady`. Absent: the bridge listens. */
   readonly stdioReady?: StdioReady
+  /** Files of the console; absent: there are no pages. */
+  readonly consoleAssets?: LoadAssets
   /** Absent: one that reads the load of this process. */
   readonly overload?: OverloadState
 }

@@ -94,9 +94,10 @@ function bodyOf(body: TSchema | string, required: boolean): object {
   return { required, content }
 }
 
-function answerOf({ answer, status }: Shape): object {
+function answerOf({ answer, status, stream }: Shape): object {
   if (answer === null) return { 204: { description: 'Done.' } }
-  return { [status ?? 200]: { description: 'The answer.', content: { 'application/json': { schema: answer } } } }
+  const type = stream === true ? 'text/event-stream' : 'application/json'
+  return { [status ?? 200]: { description: 'The answer.', content: { [type]: { schema: answer } } } }
 }
 
 /** `GET /v1/approvals/:id` is `getApprovalsId`. */

@@ -23,6 +23,8 @@ export interface Shape {
   readonly bodyOptional?: true
   /** Null: 204, without a body. */
   readonly answer: TSchema | null
+  /** The answer is a stream of server-sent events. */
+  readonly stream?: true
   /** Of the answer; 200 where it is left out. */
   readonly status?: 201
 }
@@ -174,6 +176,11 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       namespaceRoles: Type.Record(text(), Type.Array(text())),
     }),
   },
+  'POST /v1/console/links': {
+    answer: Type.Object({ code: text(), path: text(), expiresAt: time() }),
+    status: 201,
+  },
+  'GET /v1/events': { answer: Type.String(), stream: true },
   'GET /v1/approvals': list(approval, { state: text(), ...names }),
   'GET /v1/approvals/:id': { answer: approval },
   'GET /v1/approvals/:id/arguments': { answer: argumentsSchema },

@@ -15,9 +15,9 @@ const least = {
 }
 
 test('the prices and the gateway.json of docs/budgets.md are valid', () => {
-  const [prices = '', narrower = '', multipliers = '', config = ''] = examples('budgets.md', 'json')
+  const [prices = '', narrower = '', multipliers = '', media = '', config = ''] = examples('budgets.md', 'json')
   const over = (more: string) => JSON.stringify({ ...JSON.parse(prices), ...JSON.parse(more) })
-  for (const text of [prices, over(narrower), over(multipliers)]) {
+  for (const text of [prices, over(narrower), over(multipliers), over(media)]) {
     const decoded = decodePricing(Buffer.from(text))
     if ('problems' in decoded) assert.fail(decoded.problems.join())
     assert.equal(decoded.table.id, '2026-11')

@@ -6,7 +6,12 @@ import { parse } from 'yaml'
 import { checkGatewayConfig } from '../config.ts'
 import { examples } from '../testing/configured.ts'
 
-const least = { policyFile: '/policies.json', auditPath: '/audit.jsonl', identity: { publicKeyFiles: ['/pub.pem'] } }
+const least = {
+  policyFile: '/policies.json',
+  auditPath: '/audit.jsonl',
+  upstreamsFile: '/upstreams.json',
+  identity: { publicKeyFiles: ['/pub.pem'] },
+}
 
 test('every gateway.json of docs/models.md is valid', () => {
   for (const text of examples('models.md', 'json')) {

@@ -28,7 +28,7 @@ test('every series of traces is on the page', () => {
   for (const { name } of rows) assert.ok(page.includes(`\`${name}\``), name)
 })
 
-test('what otel does not say is what the contract says', () => {
+test('keys absent from otel have the defaults of the contract', () => {
   // Shows D3.otel.enabled, D3.otel.protocol, D3.otel.serviceName, D3.otel.sampleRatio, D3.otel.maxQueueSize,
   // D3.otel.maxExportBatchSize, D3.otel.exportIntervalMillis, D3.otel.exportTimeoutSeconds, D3.otel.genAI.maxContentBytes.
   const { config } = checkGatewayConfig(JSON.stringify(least), { exists: () => true })

@@ -146,6 +146,22 @@ export const matrix = {
     reviews: ['meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`',
   },
+  'model.image': {
+    ...plain,
+    covers: 'images/generations, images/edits',
+    built: true,
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'mark', 'meter'],
+    note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the images',
+  },
+  'model.audio': {
+    ...plain,
+    covers: 'audio/speech, audio/transcriptions, audio/translations',
+    built: true,
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'mark', 'meter'],
+    note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the sound',
+  },
   'model.info': {
     ...plain,
     covers: 'models, messages/count_tokens',
@@ -231,6 +247,8 @@ export const scopeOnlyModels: Matrix = {
   ...matrix,
   'model.generate': withoutPolicy(matrix['model.generate']),
   'model.embed': withoutPolicy(matrix['model.embed']),
+  'model.image': withoutPolicy(matrix['model.image']),
+  'model.audio': withoutPolicy(matrix['model.audio']),
 }
 
 function withoutPolicy(row: Row): Row {

@@ -24,8 +24,8 @@ export interface Plane {
   keepAlive(call: Call<'identity'>, approvalId: string): { readonly head: Head; heartbeat(): Frame } | null
   /** Renders a refusal before the head was sent. `parsed` is null when the caller was not authenticated or the body not read. */
   refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): { readonly head: Head; readonly frame: Frame }
-  /** Renders a refusal after the head was sent: the protocol's terminal error. */
-  abort(call: Call, denial: Denial): readonly Frame[]
+  /** Renders a refusal after the head was sent: the protocol's terminal error; null: it has none, and the connection is closed. */
+  abort(call: Call, denial: Denial): readonly Frame[] | null
   /** Encodes a frame whose `raw` is null. */
   encode(frame: Frame): Uint8Array
 }
@@ -66,7 +66,7 @@ export class PlaneAround implements Plane {
     return this.#inner.refuse(arrival, parsed, denial)
   }
 
-  abort(call: Call, denial: Denial): readonly Frame[] {
+  abort(call: Call, denial: Denial): readonly Frame[] | null {
     return this.#inner.abort(call, denial)
   }
 

@@ -3,10 +3,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { type Log, type OverloadState, silentLog } from '@plat/process'
+import { type Log, silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 import { policiesFile } from '@plat/testkit/policies'
+import type { GatewayOptions } from '../compose.ts'
 import { loadGatewayConfig } from '../config.ts'
 import { type Gateway, startGateway } from '../gateway.ts'
 
@@ -31,7 +32,11 @@ export async function started(
   t: Ends,
   own: object,
   drained = false,
-  { log = silentLog, overload }: { readonly log?: Log; readonly overload?: OverloadState } = {},
+  {
+    log = silentLog,
+    overload,
+    consoleAssets,
+  }: Pick<GatewayOptions, 'overload' | 'consoleAssets'> & { readonly log?: Log } = {},
 ): Promise<GatewayFixture> {
   const dir = tempFolder()
   const issuer = testIssuer()
@@ -54,6 +59,7 @@ export async function started(
     log,
     build: buildInfo('gateway'),
     ...(overload && { overload }),
+    ...(consoleAssets && { consoleAssets }),
   }
   const gateway = await startGateway({ ...shared, config: loaded.config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
   if (!drained) t.after(() => gateway.drain())

@@ -39,8 +39,7 @@ export async function exchange(
   request: IncomingMessage,
   who: Asker,
 ): Promise<ExchangeResponse> {
-  const verified = sessionOf(parts, requested.subjectToken, 'subject_token')
-  const subject = verified instanceof Promise ? await verified : verified
+  const subject = await sessionOf(parts, requested.subjectToken, 'subject_token')
   who.sub = subject.subject
   who.jti = subject.jti
   if (subject.parentJti !== null) {
@@ -49,8 +48,7 @@ export async function exchange(
   const audienceName = requested.audience ?? ''
   const audience = allowedAudience(parts, audienceName, subject)
   const scopes = grantedScopes(requested, audience, subject)
-  const bound = boundTo(parts, subject)
-  const holder = bound instanceof Promise ? await bound : bound
+  const holder = await boundTo(parts, subject)
   if (audience.provider !== null) {
     await proveHolder(parts, request, {
       token: requested.subjectToken,

@@ -49,7 +49,7 @@ test('every problem of the file is reported with its place', () => {
   ])
 })
 
-test('what is not a list of tenants is refused whole, and so are too many', () => {
+test('a file that is not a list of tenants, or has too many, is refused as a whole', () => {
   for (const file of ['', '[]', '{"tenants": {}}', '{"tenants": [], "tenants": []}']) {
     assert.equal(problemsOf(file).length, 1, file)
   }

@@ -31,7 +31,7 @@ async function recordsIn(file: string): Promise<readonly Readonly<Record<string,
     })
 }
 
-test('with -audit-path each issuance and each refusal of somebody known is a record that verifies', async (t) => {
+test('with -audit-path each issuance and each refusal of an authenticated caller is a record that verifies', async (t) => {
   const { auditPath, broker } = await setUp(t)
   const { token, jti } = await broker.mint({ user: 'ada', scopes: ['tools:a', 'agents:helper'] })
   const actor = await broker.mint({ agent: 'helper', session: 'h1' })

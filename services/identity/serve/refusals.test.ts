@@ -41,7 +41,7 @@ test('a caller that is refused without end fills no ledger, while refusals of an
   assert.equal(records.length, RECORDED_PER_WINDOW + 3)
 })
 
-test('what is counted is recorded before the ledger closes', () => {
+test('counted refusals are recorded before the ledger closes', () => {
   const { records, refuse, refusals } = setup()
   for (let n = 0; n < RECORDED_PER_WINDOW + 1; n++) refuse('spiffe://plat.local/ns/a/agent/greedy/session/s')
   refusals.close()

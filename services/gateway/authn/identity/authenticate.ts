@@ -1,4 +1,4 @@
-import type { Clock, PoolObservers } from '@plat/core'
+import { type Clock, isPromise, type PoolObservers } from '@plat/core'
 import type { RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -162,8 +162,9 @@ class TokenAuthenticator implements Authenticator {
     const proof = typeof dpop === 'string' ? dpop : undefined
     const presented: Presented = { token: read.token.text, scheme: read.scheme, proof }
     const answer = this.#parts.vouchers.identify(read.token, wire.path)
-    if (answer instanceof Promise) return answer.then((vouched) => this.#judge(wire, presented, vouched))
-    return this.#judge(wire, presented, answer)
+    return isPromise(answer)
+      ? answer.then((vouched) => this.#judge(wire, presented, vouched))
+      : this.#judge(wire, presented, answer)
   }
 
   sessionToken(identity: Identity): string | null {
@@ -191,7 +192,7 @@ class TokenAuthenticator implements Authenticator {
     if (isFault(answer)) return this.#refuse(wire, answer.reason, answer.message)
     const no = this.#dpop.ask(wire, presented, answer)
     if (no === null) return answer
-    if (no instanceof Promise) return no.then((late) => (late === null ? answer : this.#refuseUnproven(wire, late)))
+    if (isPromise(no)) return no.then((late) => (late === null ? answer : this.#refuseUnproven(wire, late)))
     return this.#refuseUnproven(wire, no)
   }
 

@@ -1,3 +1,4 @@
+import { isPromise } from '@plat/core'
 import {
   fault,
   isFault,
@@ -47,7 +48,7 @@ export class TokenVerifiers {
       return issuer.identify(token, server, resource)
     }
     const answer = sessions.verify(token)
-    return answer instanceof Promise
+    return isPromise(answer)
       ? answer.then((verified) => this.#session(verified, token.text))
       : this.#session(answer, token.text)
   }

@@ -1,4 +1,5 @@
 import type { TokenVault, TokenVaultOptions } from './open.ts'
+import type { ClientSettings, OAuthClient, Outside } from './providers/client.ts'
 
 const OFF: TokenVault = {
   tokens: null,
@@ -17,4 +18,10 @@ export async function createTokenVault(options: TokenVaultOptions): Promise<Toke
   if (!options.config.tokenVault.enabled) return OFF
   const { openTokenVault } = await import('./open.ts')
   return openTokenVault(options)
+}
+
+/** Opens a client of an authorization server, and loads its libraries. */
+export async function openOAuthClient(settings: ClientSettings, outside: Outside): Promise<OAuthClient> {
+  const client = await import('./providers/client.ts')
+  return new client.OAuthClient(settings, outside)
 }

@@ -1,4 +1,5 @@
 import type { PoolCaller } from '@plat/core'
+import { unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../../call/index.ts'
@@ -36,8 +37,7 @@ export type Written = Extract<MemoryEvent, { t: 'written' }>
 /** Decodes an event of the journal. Throws for kinds unknown to this version. */
 export function decodeMemoryEvent(value: unknown): MemoryEvent {
   if (Check(eventSchema, value)) return value
-  const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`a memory event of kind ${JSON.stringify(t)} is not known to this version`)
+  throw unknownEvent('a memory event', value)
 }
 
 const keySchema = Type.Tuple([

@@ -1,5 +1,5 @@
 import type { SharedPool } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { journalKey, type MemoryEvent, readJournalKey, type Written } from './events.ts'
 import { type Owner, ownerKey } from './owner.ts'
 
@@ -43,31 +43,31 @@ export class Memory {
   readonly #options: MemoryOptions
   readonly #drawers = new Map<string, Drawer>()
   readonly #pool: SharedPool
-  readonly #stop = new AbortController()
+  readonly #follower: JournalFollower<MemoryEvent>
   /** Approximate number of obsolete bytes in the journal. */
   #spareBytes = 0
-  #lastSeq = 0
   #compacting: Promise<void> | null = null
 
   private constructor(options: MemoryOptions) {
     this.#options = options
     this.#pool = options.pool
+    const { journal, onFault } = options
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      apply: (entry) => this.#follow(entry),
+      replace: (entries) => this.#replace(entries),
+    })
   }
 
   /** Reads the journal first. Rejects if it cannot be read. */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options)
-    await followJournal(options.journal, {
-      apply: (entry) => memory.#follow(entry),
-      replace: (entries) => memory.#replace(entries),
-      signal: memory.#stop.signal,
-      onFault: options.onFault,
-    })
+    await memory.#follower.open()
     return memory
   }
 
   async close(): Promise<void> {
-    this.#stop.abort()
+    this.#follower.close()
     await this.#compacting
   }
 
@@ -151,20 +151,20 @@ export class Memory {
   }
 
   async #compact(): Promise<void> {
-    const snapshot = [...this.#drawers.values()].flatMap(({ owner, items }) =>
-      [...items.values()].map(({ key, version, ...rest }) => ({
-        key: journalKey(owner, key),
-        version,
-        event: { t: 'written', ...rest } as const,
-      })),
-    )
+    const snapshot = () =>
+      [...this.#drawers.values()].flatMap(({ owner, items }) =>
+        [...items.values()].map(({ key, version, ...rest }) => ({
+          key: journalKey(owner, key),
+          version,
+          event: { t: 'written', ...rest } as const,
+        })),
+      )
     const spare = this.#spareBytes
-    await this.#options.journal.compact(this.#lastSeq, snapshot)
+    await this.#follower.compact(snapshot)
     this.#spareBytes -= spare
   }
 
-  #follow({ seq, key: text, version, event }: JournalEntry<MemoryEvent>): void {
-    this.#lastSeq = Math.max(this.#lastSeq, seq)
+  #follow({ key: text, version, event }: JournalEntry<MemoryEvent>): void {
     const { owner, key } = readJournalKey(text)
     const drawer = this.#drawerOf(owner)
     this.#take(drawer, key)
@@ -184,7 +184,6 @@ export class Memory {
       for (const key of [...drawer.items.keys()]) this.#take(drawer, key)
       this.#dropEmpty(drawer)
     }
-    this.#lastSeq = 0
     this.#spareBytes = 0
     for (const entry of entries) this.#follow(entry)
   }

@@ -1,20 +1,18 @@
-import { defineBlock, key, type Rule, requires } from '@plat/config'
+import { defineBlock, key, type Problem, requires } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import { keyFilePath } from '@plat/keys'
 import Type from 'typebox'
 
-/** Refuses key URIs with a missing or unsupported scheme before anything starts. */
-const keysOpen: Rule = (block) =>
-  (['auditCheckpointKey', 'auditCheckpointPQKey'] as const).flatMap((path) => {
-    const uri = block[path]
-    if (typeof uri !== 'string' || uri === '') return []
-    try {
-      keyFilePath(uri)
-      return []
-    } catch (error) {
-      return [{ path, message: reasonOf(error), severity: 'error' as const }]
-    }
-  })
+/** Refuses a key URI with a missing or unsupported scheme before anything starts. */
+function keyProblems(path: string, uri: string): Problem[] {
+  if (uri === '') return []
+  try {
+    keyFilePath(uri)
+    return []
+  } catch (error) {
+    return [{ path, message: reasonOf(error), severity: 'error' }]
+  }
+}
 
 /** Audit ledger (docs/spec/gateway.md). */
 export const auditBlock = defineBlock({
@@ -60,6 +58,9 @@ export const auditBlock = defineBlock({
       ({ auditCheckpointPQKey }) => auditCheckpointPQKey !== '',
       'with auditCheckpointPQKey',
     ),
-    keysOpen,
+    ({ auditCheckpointKey = '', auditCheckpointPQKey = '' }) => [
+      ...keyProblems('auditCheckpointKey', auditCheckpointKey),
+      ...keyProblems('auditCheckpointPQKey', auditCheckpointPQKey),
+    ],
   ],
 })

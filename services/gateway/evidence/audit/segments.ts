@@ -1,3 +1,4 @@
+import type { Clock } from '@plat/core'
 import { type LedgerSegment, ListKeeper } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Files } from '@plat/state'
@@ -5,6 +6,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 
 export interface SegmentsOptions {
   readonly config: { readonly auditPath: string }
+  readonly clock: Clock
   readonly log: Log
   readonly metrics: GatewayMetrics
   readonly files?: Files
@@ -18,13 +20,14 @@ export interface Segments {
 }
 
 /** Counts and logs sealed segments, and passes them on. */
-export function createSegments({ config, log, metrics, files }: SegmentsOptions): Segments {
+export function createSegments({ config, clock, log, metrics, files }: SegmentsOptions): Segments {
   const path = config.auditPath
   const count = metrics.gauge('plat_gateway_audit_segments').labels({})
   const failures = metrics.counter('plat_gateway_audit_sealing_failures_total').labels({})
   const listeners: ((segments: readonly LedgerSegment[]) => void)[] = []
   let sealed = -1
   const list = new ListKeeper(path, files ?? null, {
+    clock,
     onListed(segments) {
       const last = segments.at(-1)
       if (last !== undefined && last.last > sealed)
@@ -35,7 +38,7 @@ export function createSegments({ config, log, metrics, files }: SegmentsOptions)
     },
     onFault(reason) {
       failures.inc()
-      log.error({ path, reason }, 'the sealed segments of the audit ledger could not be listed')
+      log.error({ path, reason }, 'the sealed segments of the audit ledger could not be listed; it will be tried again')
     },
   })
   return { list, onListed: (notify) => void listeners.push(notify) }

@@ -149,7 +149,8 @@ async function sizesOf(path: string, segments: readonly LedgerSegment[]): Promis
   const here: Here[] = []
   for (const segment of segments) {
     if (segment.file === null || segment.left !== null) continue
-    here.push({ segment, bytes: (await stat(join(dirname(path), segment.file))).size })
+    const isCompressed = segment.file.endsWith('.zst')
+    here.push({ segment, bytes: isCompressed ? (await stat(join(dirname(path), segment.file))).size : segment.bytes })
   }
   return here
 }

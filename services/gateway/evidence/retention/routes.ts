@@ -25,7 +25,7 @@ export const holdSchema = Type.Object(
 )
 
 const TARGET =
-  'target: must be namespace/agent/session, namespace/agent, or from..to (two record numbers, or two times)'
+  'target: must be session:namespace/agent/id, agent:namespace/name, or from..to (two record numbers, or two times)'
 
 /** `/v1/audit/holds`: legal holds, which keep segments of the ledger. */
 export function createHoldRoutes({ config, ledger, clock, ids, log }: RetentionOptions): AdminRoutes {

@@ -49,7 +49,8 @@ const schema = Type.Object({
   consoleURL: Type.String({
     default: '',
     format: 'http-url',
-    description: 'Link in notifications; of an approval `<consoleURL>/approvals/<id>`.',
+    description:
+      'Address of the console for browsers, such as `https://plat.example/console`; notifications link to `<consoleURL>/approvals/<id>`.',
   }),
   notifiers: Type.Array(notifier, {
     default: [],

@@ -18,9 +18,8 @@ const report = (session: string): Report => ({
 
 test('reports are accepted up to the share of a namespace, other namespaces are served, and old sessions make room', async () => {
   const clock = new TestClock()
-  const book = new UsageBook(createMemoryJournal<UsageEvent>(() => clock.now()))
-  const stop = new AbortController()
-  await book.open(stop.signal, () => {})
+  const journal = createMemoryJournal<UsageEvent>(() => clock.now())
+  const book = await UsageBook.open({ journal, onFault() {} })
   const claim = async (session: string) => {
     book.known(report(session))
     const { session: _, ...used } = report(session)
@@ -34,5 +33,5 @@ test('reports are accepted up to the share of a namespace, other namespaces are 
   await claim('modest/a/s')
   await book.sweep(1000 + OLDEST_MS + LONGEST_MS + 1)
   assert.equal(book.known(report('greedy/a/more')), null)
-  stop.abort()
+  book.close()
 })

@@ -1,12 +1,12 @@
 import { type PoolObserver, rfc3339, type SharedPool, watchedPool } from '@plat/core'
-import { followJournal, type Journal, type JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { AdminError } from '../../admin/index.ts'
 import type { Claim, UsageEvent } from './events.ts'
 import { digestOf, LONGEST_MS, OLDEST_MS, type Report } from './report.ts'
 
 /** Number of reports per session whose spans are remembered; a report older than these is refused. */
 const KEPT_REPORTS = 16
-/** Events after which the journal is compacted; more if more are still needed. */
+/** Events in the journal at which it is compacted; more if more are still needed. */
 const COMPACT_AFTER_EVENTS = 10_000
 
 interface Account {
@@ -18,29 +18,42 @@ interface Account {
   claims: readonly Claim[]
 }
 
+export interface UsageBookOptions {
+  readonly journal: Journal<UsageEvent>
+  /** Called once, if the journal cannot be followed any more. */
+  readonly onFault: (error: unknown) => void
+  readonly observer?: PoolObserver | undefined
+}
+
 /** Reports of each session: a projection of the journal, with each span of time at most once. */
 export class UsageBook {
   readonly #accounts = new Map<string, Account>()
   readonly #journal: Journal<UsageEvent>
   readonly #pool: SharedPool
-  #lastSeq = 0
-  #events = 0
+  readonly #follower: JournalFollower<UsageEvent>
 
-  constructor(journal: Journal<UsageEvent>, observer?: PoolObserver) {
+  private constructor({ journal, onFault, observer }: UsageBookOptions) {
     this.#journal = journal
     this.#pool = watchedPool({ name: 'reported_sessions', observer })
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      apply: (entry) => this.#apply(entry),
+      replace: (entries) => {
+        for (const session of [...this.#accounts.keys()]) this.#forget(session)
+        for (const entry of entries) this.#apply(entry)
+      },
+    })
   }
 
   /** Reads the journal, then follows writes of this and other gateways. Rejects if it cannot be read. */
-  async open(signal: AbortSignal, onFault: (error: unknown) => void): Promise<void> {
-    const apply = (entry: JournalEntry<UsageEvent>) => this.#apply(entry)
-    const replace = (entries: readonly JournalEntry<UsageEvent>[]) => {
-      for (const session of [...this.#accounts.keys()]) this.#forget(session)
-      this.#lastSeq = 0
-      this.#events = 0
-      for (const entry of entries) this.#apply(entry)
-    }
-    await followJournal(this.#journal, { apply, replace, signal, onFault })
+  static async open(options: UsageBookOptions): Promise<UsageBook> {
+    const book = new UsageBook(options)
+    await book.#follower.open()
+    return book
+  }
+
+  close(): void {
+    this.#follower.close()
   }
 
   /** Returns the claim of this report, or null if it is new. Throws `conflict` if another report has the id or overlaps. */
@@ -85,14 +98,14 @@ export class UsageBook {
       const pending = claims.some(({ counted }) => !counted)
       if (!pending && (last === undefined || last.to < now - OLDEST_MS - LONGEST_MS)) this.#forget(session)
     }
-    if (this.#events < Math.max(COMPACT_AFTER_EVENTS, 2 * this.#accounts.size)) return
-    this.#events = 0
-    const snapshot = [...this.#accounts].map(([key, { version, floor, claims }]) => ({
-      key,
-      version,
-      event: { t: 'kept' as const, floor, claims: [...claims] },
-    }))
-    await this.#journal.compact(this.#lastSeq, snapshot)
+    if (this.#follower.events < Math.max(COMPACT_AFTER_EVENTS, 2 * this.#accounts.size)) return
+    await this.#follower.compact(() =>
+      [...this.#accounts].map(([key, { version, floor, claims }]) => ({
+        key,
+        version,
+        event: { t: 'kept' as const, floor, claims: [...claims] },
+      })),
+    )
   }
 
   /** Throws `backlog_full` if no further session can be added. */
@@ -115,9 +128,7 @@ export class UsageBook {
     if (this.#accounts.delete(session)) this.#pool.release(namespaceIn(session))
   }
 
-  #apply({ seq, key, version, event }: JournalEntry<UsageEvent>): void {
-    this.#lastSeq = Math.max(this.#lastSeq, seq)
-    this.#events++
+  #apply({ key, version, event }: JournalEntry<UsageEvent>): void {
     const account = this.#accounts.getOrInsertComputed(key, () => this.#begin(key))
     account.version = version
     if (event.t === 'claimed') add(account, event.claim)

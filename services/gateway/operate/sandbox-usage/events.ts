@@ -1,3 +1,4 @@
+import { unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -44,5 +45,5 @@ export type UsageEvent = Static<typeof eventSchema>
 /** Throws for an event unknown to this version. */
 export function decodeUsageEvent(event: unknown): UsageEvent {
   if (Check(eventSchema, event)) return event
-  throw new Error('an event of sandbox usage is not known to this version')
+  throw unknownEvent('an event of sandbox usage', event)
 }

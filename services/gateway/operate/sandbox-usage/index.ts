@@ -57,10 +57,8 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   })
   const path = `${config.auditPath}.usage.jsonl`
   const journal = await journals.open({ name: 'usage', path, decode: decodeUsageEvent })
-  const book = new UsageBook(journal, options.pools?.of('reported_sessions'))
-  const stop = new AbortController()
   const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of sandbox usage has failed')
-  await book.open(stop.signal, failed)
+  const book = await UsageBook.open({ journal, onFault: failed, observer: options.pools?.of('reported_sessions') })
   const ledger = ledgers.of('')
   const { auditPath } = config
   const desk = new UsageReports({ ...options, book, ledger, auditPath, replica: hostname() })
@@ -78,7 +76,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
     pages: (app) => mountUsage(app, { desk, reporters: people, clock }),
     async close() {
       stopSweep()
-      stop.abort()
+      book.close()
       await finished
       await journal.close()
     },

@@ -55,8 +55,7 @@ function fail(): never {
 let claimed = 0
 async function bookWith(reports: readonly Report[]) {
   const journal = createMemoryJournal<UsageEvent>(() => NOW)
-  const book = new UsageBook(journal)
-  await book.open(new AbortController().signal, fail)
+  const book = await UsageBook.open({ journal, onFault: fail })
   for (const report of reports) {
     assert.equal(book.known(report), null)
     const { session, ...usage } = report
@@ -109,11 +108,7 @@ test('a book read from the journal equals the one that wrote it, before and afte
       session: `default/a/${Math.floor(at / 20)}`,
     })),
   )
-  const read = async () => {
-    const other = new UsageBook(journal)
-    await other.open(new AbortController().signal, fail)
-    return other
-  }
+  const read = () => UsageBook.open({ journal, onFault: fail })
   const known = { ...minute(19), id: '39', session: 'default/a/1' }
   assert.equal((await read()).known(known)?.id, '39')
   await book.sweep(NOW)

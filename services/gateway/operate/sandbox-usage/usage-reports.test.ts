@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { systemClock as clock, systemIds } from '@plat/core'
 import { type Ledger, openLedger, type Rec, tailLedger } from '@plat/ledger'
-import { createMemoryJournal, isShort, LocalLimits } from '@plat/state'
+import { createMemoryJournal, isShort, type Journal, LocalLimits } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { Spending } from '../../decide/budgets/book/spending.ts'
 import { UsageBook } from './book.ts'
@@ -54,13 +54,13 @@ class UsageFixture {
       step()
       return await write()
     }
-    const book = new UsageBook({
+    const journal: Journal<UsageEvent> = {
       ...this.journal,
       read: (after) => this.journal.read(after),
       follow: (after, apply, signal) => this.journal.follow(after, apply, signal),
       append: (key, events, onlyIf) => writing(() => this.journal.append(key, events, onlyIf)),
-    })
-    await book.open(new AbortController().signal, fail)
+    }
+    const book = await UsageBook.open({ journal, onFault: fail })
     const append = (rec: Rec) => writing(() => ledger.append(rec))
     const parts: DeskParts = {
       book,

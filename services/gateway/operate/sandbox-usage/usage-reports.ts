@@ -160,8 +160,7 @@ export class UsageReports {
   async #count(session: string, claim: Claim): Promise<void> {
     const { book, charging, ledger, see, clock } = this.#parts
     const { call, costMicros: micros, currency, user, groups } = claim
-    const charged = charging.take(call, { ...nameOf(session), user, groups }, { micros, currency })
-    const hold = charged instanceof Promise ? await charged : charged
+    const hold = await charging.take(call, { ...nameOf(session), user, groups }, { micros, currency })
     const shared = sharedMembers(session, claim)
     if (hold !== null) await this.#intend(hold, shared)
     // Settles and records in one turn of the event loop: totals are saved in between.

@@ -40,7 +40,11 @@ export class SessionBook {
   readonly #byName = new Map<string, Session[]>()
   readonly #pool: SharedPool
 
-  constructor(observer?: PoolObserver) {
+  readonly #onBegun: (session: SessionName) => void
+
+  /** `onBegun` is called with each session that was not in the book. */
+  constructor(observer?: PoolObserver, onBegun: (session: SessionName) => void = () => {}) {
+    this.#onBegun = onBegun
     this.#pool = watchedPool({ name: 'listed_sessions', observer })
   }
 
@@ -94,6 +98,7 @@ export class SessionBook {
     const nothing = { user: null, groups: [], tier: '', calls: 0, denied: 0, spentMicros: 0 }
     const entry: Session = { ...name, ...nothing, startedAt: at, lastActivity: at }
     this.#byName.getOrInsertComputed(name.session, () => []).push(entry)
+    this.#onBegun(name)
     return entry
   }
 

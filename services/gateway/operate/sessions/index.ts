@@ -9,6 +9,8 @@ export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'conf
   readonly config: { readonly sessions: SessionRoutesOptions['config']; readonly auditPath: string }
   /** The last ledger record when the gateway started; later ones come through `see`. */
   readonly placed: () => { readonly seq: number }
+  /** Called with each session that is new to this gateway. */
+  readonly onBegun?: (session: SessionName) => void
   readonly log: Log
   readonly pools?: PoolObservers<'listed_sessions'>
 }
@@ -26,7 +28,7 @@ export interface SessionsFeature {
 /** Sessions (docs/spec/gateway.md, "Sessions"), derived from records; those from before a restart are read from the end of the ledger. */
 export function createSessions(parts: SessionsParts): SessionsFeature {
   const { config, placed, log } = parts
-  const book = new SessionBook(parts.pools?.of('listed_sessions'))
+  const book = new SessionBook(parts.pools?.of('listed_sessions'), parts.onBegun)
   const stop = new AbortController()
   const restored = restore(book, config.auditPath, placed().seq, stop.signal).catch((error: unknown) => {
     log.error(

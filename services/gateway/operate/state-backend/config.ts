@@ -1,7 +1,24 @@
-import { defineBlock, key, type Rule, requires } from '@plat/config'
+import { defineBlock, key, type RuleOf, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-const sharedNeedsPostgres: Rule = ({ counters, type }) =>
+const schema = Type.Object({
+  type: key.choice(['file', 'postgres'], 'file', 'Files of one replica, or Postgres for several.'),
+  dsnFile: key.file('File with the connection string, never inline; required for `postgres`.'),
+  schema: key.text('Created if missing.', 'plat', '^[a-z_][a-z0-9_]{0,62}$'),
+  maxConns: key.whole('Pool per process.', 10, 1),
+  pollMillis: key.millis("Pull of other replicas' writes.", 250),
+  leader: key.group(
+    { retryMillis: key.millis('Election retry and lease check.', 1000) },
+    'Which replica does what only one may.',
+  ),
+  counters: Type.Optional(
+    Type.Enum(['local', 'shared'], {
+      description: 'Where rate windows live; default `shared` for postgres, `local` for file.',
+    }),
+  ),
+})
+
+const sharedNeedsPostgres: RuleOf<typeof schema> = ({ counters, type }) =>
   counters === 'shared' && type !== 'postgres'
     ? [{ path: 'stateBackend.counters', message: 'shared needs stateBackend.type postgres', severity: 'error' }]
     : []
@@ -10,26 +27,11 @@ const sharedNeedsPostgres: Rule = ({ counters, type }) =>
 export const stateBackendBlock = defineBlock({
   path: 'stateBackend',
   feature: 'state-backend',
-  schema: Type.Object({
-    type: key.choice(['file', 'postgres'], 'file', 'Files of one replica, or Postgres for several.'),
-    dsnFile: key.file('File with the connection string, never inline; required for `postgres`.'),
-    schema: key.text('Created if missing.', 'plat', '^[a-z_][a-z0-9_]{0,62}$'),
-    maxConns: key.whole('Pool per process.', 10, 1),
-    pollMillis: key.millis("Pull of other replicas' writes.", 250),
-    leader: key.group(
-      { retryMillis: key.millis('Election retry and lease check.', 1000) },
-      'Which replica does what only one may.',
-    ),
-    counters: Type.Optional(
-      Type.Enum(['local', 'shared'], {
-        description: 'Where rate windows live; default `shared` for postgres, `local` for file.',
-      }),
-    ),
-  }),
+  schema,
   rules: [
     requires('stateBackend', ['dsnFile'], ({ type }) => type === 'postgres', 'for postgres'),
     sharedNeedsPostgres,
   ],
 })
 
-export type StateBackendConfig = Readonly<Static<typeof stateBackendBlock.schema>>
+export type StateBackendConfig = Readonly<Static<typeof schema>>

@@ -50,6 +50,7 @@ export class GatewayRequest implements RequestContext {
   #retained = 0
   /** How many of the call and its response have not ended yet; the bytes are released at zero. */
   #open = 2
+  #closers: (() => void)[] | null = null
 
   constructor(from: {
     readonly id: string
@@ -92,10 +93,18 @@ export class GatewayRequest implements RequestContext {
     return true
   }
 
+  whenOver(close: () => void): void {
+    if (this.#open <= 0) close()
+    else if (this.#closers === null) this.#closers = [close]
+    else this.#closers.push(close)
+  }
+
   /** Call once when the call has ended, and once when its response was sent or its connection closed. */
   release(): void {
     this.#open--
-    if (this.#open > 0 || this.#retained === 0) return
+    if (this.#open > 0) return
+    for (const close of this.#closers ?? []) close()
+    if (this.#retained === 0) return
     this.#pool?.release(this.#agent, this.#retained)
     this.#retained = 0
   }
@@ -113,7 +122,7 @@ export class GatewayRequest implements RequestContext {
 }
 
 /** Usage and cost that the reviews counted. */
-export type Tally = Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>
+export type Tally = Pick<Outcome, 'usage' | 'usageSource' | 'costMicros' | 'media'>
 export const nothingUsed: Tally = { usage: null, usageSource: 'none', costMicros: 0 }
 
 /** The facts of a call. All fields are set in the constructor, so that V8 gives all objects one hidden class. */

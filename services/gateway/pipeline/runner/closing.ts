@@ -1,4 +1,4 @@
-import { type Clock, NOWHERE, reasonOf } from '@plat/core'
+import { type Clock, isPromise, NOWHERE, reasonOf } from '@plat/core'
 import type { Ledgers, OpenIntent, Rec, RecKind, RecordWaiter } from '@plat/ledger'
 import {
   type Body,
@@ -108,7 +108,12 @@ export class Closing {
 
   #abort(call: GovernedCall, plane: Plane, denial: Denial): void {
     try {
-      const last = encodeFrames(plane, plane.abort(call, denial))
+      const frames = plane.abort(call, denial)
+      if (frames === null) {
+        call.sink.destroy()
+        return
+      }
+      const last = encodeFrames(plane, frames)
       call.bytesDown += last.byteLength
       if (last.byteLength > 0) call.sink.write(last)
       call.sink.end()
@@ -162,7 +167,7 @@ export class Closing {
     for (const marking of call.markings) {
       try {
         const sent = marking.sent?.()
-        if (sent instanceof Promise) waiting.push(this.#inTime(call, 'marking the session', sent))
+        if (isPromise(sent)) waiting.push(this.#inTime(call, 'marking the session', sent))
       } catch (error) {
         call.request.internalError('marking the session', error)
       }
@@ -245,7 +250,7 @@ export class Closing {
   #settleOne(call: GovernedCall, stage: Runnable, outcome: Outcome): undefined | Promise<void> {
     try {
       const settling = stage.settle?.(call, outcome)
-      return settling instanceof Promise ? this.#inTime(call, `settling ${stage.name}`, settling) : undefined
+      return isPromise(settling) ? this.#inTime(call, `settling ${stage.name}`, settling) : undefined
     } catch (error) {
       call.request.internalError(`settling ${stage.name}`, error)
       return undefined
@@ -335,6 +340,7 @@ function outcomeOf(call: GovernedCall, { ending, denial }: CallEnd, monotonic: n
     usage: call.tally.usage,
     usageSource: call.tally.usageSource,
     costMicros: call.tally.costMicros,
+    ...(call.tally.media !== undefined && { media: call.tally.media }),
     attempts: call.attempts,
     frames: call.frames,
     bytesUp: call.bytesUp,

@@ -129,6 +129,7 @@ export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Deni
     route: model ? target.key : undefined,
     model: model ? (target.tool ?? undefined) : undefined,
     maxTokens: call.body?.maxTokens ?? undefined,
+    media: outcome.media === undefined ? undefined : { count: outcome.media.count, unit: outcome.media.unit },
     endpoint: outcome.attempts.at(-1)?.endpoint,
     energy: model ? more.estimate?.(call, outcome) : undefined,
     attempts: outcome.attempts.map(({ endpoint, ms, status }) => ({ endpoint, ms: Math.round(ms), status })),

@@ -1,4 +1,4 @@
-import { type Clock, JsonError, whenReady } from '@plat/core'
+import { type Clock, isPromise, JsonError, whenReady } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -84,12 +84,12 @@ class Relay {
     if (call.long && this.#streamed && !call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), true)
     if (this.#source !== null) return this.#stream(this.#source)
     const result = this.#deliverBatch(this.#whole)
-    return result instanceof Promise ? result.then((ended) => ended ?? this.#end()) : (result ?? this.#end())
+    return isPromise(result) ? result.then((ended) => ended ?? this.#end()) : (result ?? this.#end())
   }
 
   #end(): CallEnd | Promise<CallEnd> {
     const result = this.#deliverBatch(null)
-    return result instanceof Promise ? result.then((ended) => ended ?? this.#delivered) : (result ?? this.#delivered)
+    return isPromise(result) ? result.then((ended) => ended ?? this.#delivered) : (result ?? this.#delivered)
   }
 
   /** Reads and delivers one batch after another. */
@@ -109,7 +109,7 @@ class Relay {
       if (next === aborted) return abortedBy(call.abort)
       if (next.done === true && next.value === SUSPENDED) this.#delivered = suspended
       const result = this.#deliverBatch(next.done === true ? null : next.value)
-      const ended = result instanceof Promise ? await result : result
+      const ended = isPromise(result) ? await result : result
       if (ended !== null) return ended
     }
   }
@@ -139,9 +139,7 @@ class Relay {
   #deliverBatch(batch: readonly Frame[] | null): CallEnd | null | Promise<CallEnd | null> {
     const passing = batch === null ? this.#reviews.finish() : this.#reviews.pass(batch)
     const last = batch === null
-    return passing instanceof Promise
-      ? passing.then((passed) => this.#deliver(passed, last))
-      : this.#deliver(passing, last)
+    return isPromise(passing) ? passing.then((passed) => this.#deliver(passed, last)) : this.#deliver(passing, last)
   }
 
   #deliver(passed: ReviewResult, last: boolean): CallEnd | null | Promise<CallEnd | null> {

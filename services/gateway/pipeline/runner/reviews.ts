@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, isPromise } from '@plat/core'
 import { type Denial, deny, type Ending, type Frame, FrameRun, isDenial } from '../../call/index.ts'
 import type { RunningReview, StepName } from '../stage.ts'
 import { type GovernedCall, nothingUsed, type Tally } from './call.ts'
@@ -95,8 +95,7 @@ export class ReviewChain {
     while (this.#ended < this.#running.length) {
       try {
         const last = this.#running[this.#ended++]?.review.end(how)
-        if (last instanceof Promise)
-          last.catch((error) => this.#call.request.internalError('the end of a review', error))
+        if (isPromise(last)) last.catch((error) => this.#call.request.internalError('the end of a review', error))
       } catch (error) {
         // The response was incomplete already, so a failure here changes nothing for the caller.
         this.#call.request.internalError('the end of a review', error)
@@ -136,7 +135,7 @@ export class ReviewChain {
       const frame = frames[at]
       if (frame === undefined) break
       const passed = this.#callReview(opened, frame)
-      if (passed instanceof Promise)
+      if (isPromise(passed))
         return passed.then((late) => (isFrames(late) ? this.#each(opened, frames, at + 1, [...out, ...late]) : late))
       if (!isFrames(passed)) return passed
       for (const one of passed) out.push(one)
@@ -152,7 +151,7 @@ export class ReviewChain {
         return [frame]
       }
       const answer: unknown = frame === null ? review.end('complete') : review.frame(frame)
-      if (!(answer instanceof Promise)) return this.#checked(name, answer)
+      if (!isPromise(answer)) return this.#checked(name, answer)
       return this.#inTime(name, answer).then(
         (late) => this.#checked(name, late),
         (error) => this.#call.request.internalError(`the review ${name}`, error),
@@ -187,7 +186,7 @@ function then(
   reviewed: ReviewResult | Promise<ReviewResult>,
   next: (frames: readonly Frame[]) => ReviewResult | Promise<ReviewResult>,
 ): ReviewResult | Promise<ReviewResult> {
-  if (reviewed instanceof Promise) return reviewed.then((late) => (isFrames(late) ? next(late) : late))
+  if (isPromise(reviewed)) return reviewed.then((late) => (isFrames(late) ? next(late) : late))
   return isFrames(reviewed) ? next(reviewed) : reviewed
 }
 

@@ -1,4 +1,4 @@
-import type { Clock, SharedPool } from '@plat/core'
+import { type Clock, isPromise, type SharedPool } from '@plat/core'
 import type { Exchange, TunnelRequest } from '@plat/http'
 import { OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
 import {
@@ -110,14 +110,14 @@ class PipelineRunner implements Runner {
       if (this.#overload.active && !endsWork(request, plane, null))
         return this.#closing.refuse(request, null, plane, overloaded)
       const known = this.#identify(request)
-      const identity = known instanceof Promise ? await known : known
+      const identity = isPromise(known) ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(request, null, plane, identity)
       removeCredentials(request.wire)
       request.retainIn(this.#bytes, identity)
       let parsed: Parsed | Denial
       try {
         const reading = plane.read(request, identity)
-        parsed = checkParsed(reading instanceof Promise ? await reading : reading)
+        parsed = checkParsed(isPromise(reading) ? await reading : reading)
       } catch (error) {
         parsed = request.internalError('reading the request', error)
       }
@@ -128,15 +128,15 @@ class PipelineRunner implements Runner {
       let ended: CallEnd | null
       try {
         const admitting = this.#enter(call) ?? this.#admit(call, plane)
-        ended = admitting instanceof Promise ? await admitting : admitting
+        ended = isPromise(admitting) ? await admitting : admitting
         if (ended === null && this.#needsIntent(call)) ended = this.#recorded(call, await this.#closing.intend(call))
         if (ended === null) {
           const began = this.#clock.monotonic()
           let reply: ForwardResult
           try {
             const forwarding = this.#forward(call, plane)
-            reply = forwarding instanceof Promise ? await call.abort.until(forwarding) : forwarding
-            if (reply === aborted && forwarding instanceof Promise)
+            reply = isPromise(forwarding) ? await call.abort.until(forwarding) : forwarding
+            if (reply === aborted && isPromise(forwarding))
               forwarding.then(
                 (late) => discardReply(late, request),
                 (error) => request.internalError('forwarding', error),
@@ -146,7 +146,7 @@ class PipelineRunner implements Runner {
           }
           call.upstreamMs += this.#clock.monotonic() - began
           const relaying = this.#relay(call, plane, reply)
-          ended = relaying instanceof Promise ? await relaying : relaying
+          ended = isPromise(relaying) ? await relaying : relaying
         }
       } catch (error) {
         ended = refused(request.internalError('the call', error))
@@ -172,7 +172,7 @@ class PipelineRunner implements Runner {
   #identify(request: GatewayRequest): Identity | Denial | Promise<Identity | Denial> {
     try {
       const known = request.authenticated ?? this.#options.authenticate(request)
-      if (!(known instanceof Promise)) return checkIdentity(known)
+      if (!isPromise(known)) return checkIdentity(known)
       return known.then(checkIdentity, (error) => request.internalError('authentication', error))
     } catch (error) {
       return request.internalError('authentication', error)
@@ -193,11 +193,10 @@ class PipelineRunner implements Runner {
       if (stage === undefined) break
       if (call.abort.reason !== null) return abortedBy(call.abort)
       const verdict = this.#callStage(call, stage)
-      const result =
-        verdict instanceof Promise
-          ? this.#inTime(call, stage, verdict).then((late) => this.#handleVerdict(call, stage, late, plane))
-          : this.#handleVerdict(call, stage, verdict, plane)
-      if (result instanceof Promise) return result.then((ended) => ended ?? this.#admit(call, plane))
+      const result = isPromise(verdict)
+        ? this.#inTime(call, stage, verdict).then((late) => this.#handleVerdict(call, stage, late, plane))
+        : this.#handleVerdict(call, stage, verdict, plane)
+      if (isPromise(result)) return result.then((ended) => ended ?? this.#admit(call, plane))
       if (result !== null) return result
     }
     const no = call.recheck(this.#clock.now()) ?? requireApproval(call.facts)
@@ -291,7 +290,7 @@ class PipelineRunner implements Runner {
   #forward(call: GovernedCall, plane: Plane): ReturnType<Plane['forward']> {
     this.#options.metrics.decided('allow', call.facts.target.server)
     call.forwarded = true
-    call.bytesUp = call.body?.bytes.byteLength ?? 0
+    call.bytesUp = call.body?.size ?? call.body?.bytes.byteLength ?? 0
     return plane.forward(call, call.sink.headSent ? 'sent' : 'unsent')
   }
 }

@@ -1,3 +1,4 @@
+import { isPromise } from '@plat/core'
 import { type Denial, deny, type Fact, type Facts, isDenial, kindOf } from '../../call/index.ts'
 import { admitted, type Replace, type Wait } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
@@ -37,7 +38,7 @@ function isWait(value: object): value is Wait {
     'kind' in value &&
     value.kind === 'wait' &&
     'until' in value &&
-    value.until instanceof Promise &&
+    isPromise(value.until) &&
     'approvalId' in value &&
     typeof value.approvalId === 'string'
   )

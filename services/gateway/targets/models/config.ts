@@ -218,6 +218,38 @@ export const modelRoutingBlock = defineBlock({
   }),
 })
 
+/** Bytes of uploads on the disk that an agent, and a session, may hold: a quarter and an eighth of all. */
+export function uploadShares(totalBytes: number): readonly [agent: number, session: number] {
+  return [Math.floor(totalBytes / 4), Math.floor(totalBytes / 8)]
+}
+
+/** `modelUploads` (docs/spec/gateway.md): files in requests of models. */
+export const modelUploadsBlock = defineBlock({
+  path: 'modelUploads',
+  feature: 'models',
+  schema: Type.Object({
+    maxBytes: Type.Integer({
+      default: 33_554_432,
+      minimum: 1_048_576,
+      description: 'Largest request with files, in bytes; at most an eighth of `totalBytes`.',
+    }),
+    totalBytes: Type.Integer({
+      default: 1_073_741_824,
+      minimum: 8_388_608,
+      maximum: 1_099_511_627_776,
+      description:
+        'Total of all such requests on the disk while they last; an agent has a quarter, a session an eighth.',
+    }),
+    dir: key.text('Folder for them; default that of temporary files.'),
+  }),
+  rules: [
+    ({ maxBytes = 33_554_432, totalBytes = 1_073_741_824 }) =>
+      maxBytes <= uploadShares(totalBytes)[1]
+        ? []
+        : [{ path: 'modelUploads.maxBytes', message: 'must be at most an eighth of totalBytes', severity: 'error' }],
+  ],
+})
+
 /** `cloudCredentials` (docs/spec/gateway.md): sources of cloud credentials; the environment when empty. */
 export const cloudCredentialsBlock = defineBlock({
   path: 'cloudCredentials',

@@ -20,7 +20,7 @@ const routes = buildRoutes(
   Object.fromEntries(Object.entries(ROUTES).map(([name, one]) => [name, { upstream, ...one }])),
 )
 const identityOf = (...names: string[]) => ({ ...testIdentity, scopes: new Set(names.map((name) => `models:${name}`)) })
-const directoryOf = (...names: string[]) => new ModelDirectories().of(routes, identityOf(...names))
+const directoryOf = (...names: string[]) => new ModelDirectories().of(routes, identityOf(...names), 'models:')
 
 /** `<route> <model>`, or the reason of the denial. */
 function found(directory: ModelDirectory, name: string | null): string {
@@ -74,7 +74,7 @@ test('every listed name is found, and names of several routes are listed with th
 test('a directory is built once for the routes in force', () => {
   const directories = new ModelDirectories()
   const identity = identityOf('small')
-  const first = directories.of(routes, identity)
-  assert.equal(directories.of(routes, identity), first)
-  assert.notEqual(directories.of(buildRoutes(null, {}), identity), first)
+  const first = directories.of(routes, identity, null)
+  assert.equal(directories.of(routes, identity, null), first)
+  assert.notEqual(directories.of(buildRoutes(null, {}), identity, null), first)
 })

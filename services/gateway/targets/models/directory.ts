@@ -1,5 +1,5 @@
 import { closest } from '@plat/core'
-import { type Denial, deny, type Identity } from '../../call/index.ts'
+import { type Denial, deny, type Identity, MODEL_SCOPES } from '../../call/index.ts'
 import type { Route, Routes } from './registry.ts'
 
 /** A model by the name that a caller uses at the address of all routes. */
@@ -12,7 +12,6 @@ export interface NamedModel {
   readonly provider: string
 }
 
-const SCOPE = 'models:'
 /** Suggestions in a refusal. */
 const MAX_SUGGESTIONS = 5
 /** Longer names are shortened in a refusal. */
@@ -113,23 +112,29 @@ function unknown(reason: string): Denial {
 
 /** Directories of callers, each built once for the routes in force. */
 export class ModelDirectories {
-  readonly #known = new WeakMap<Identity, { readonly routes: Routes; readonly directory: ModelDirectory }>()
+  readonly #known = new WeakMap<Identity, { readonly routes: Routes; readonly byScope: Map<string, ModelDirectory> }>()
 
-  of(routes: Routes, identity: Identity): ModelDirectory {
-    const known = this.#known.get(identity)
-    if (known?.routes === routes) return known.directory
-    const directory = new ModelDirectory(usable(routes, identity))
-    this.#known.set(identity, { routes, directory })
-    return directory
+  /** `scope` is the prefix of the scopes that count; null: all. */
+  of(routes: Routes, identity: Identity, scope: string | null): ModelDirectory {
+    let known = this.#known.get(identity)
+    if (known?.routes !== routes) {
+      known = { routes, byScope: new Map() }
+      this.#known.set(identity, known)
+    }
+    const prefixes = scope === null ? MODEL_SCOPES : [scope]
+    return known.byScope.getOrInsertComputed(scope ?? '', () => new ModelDirectory(usable(routes, identity, prefixes)))
   }
 }
 
 /** Routes whose scope a caller has and that are open to its agent. The cost depends on the caller's scopes, not on the number of routes. */
-function usable(routes: Routes, identity: Identity): readonly Route[] {
-  return [...identity.scopes].flatMap((scope) => {
-    const route = scope.startsWith(SCOPE) ? routes.resolve(identity, scope.slice(SCOPE.length)) : null
-    return route !== null && 'endpoints' in route ? [route] : []
-  })
+function usable(routes: Routes, identity: Identity, prefixes: readonly string[]): readonly Route[] {
+  const found = new Set<Route>()
+  for (const scope of identity.scopes) {
+    const prefix = prefixes.find((one) => scope.startsWith(one))
+    const route = prefix === undefined ? null : routes.resolve(identity, scope.slice(prefix.length))
+    if (route !== null && 'endpoints' in route) found.add(route)
+  }
+  return [...found]
 }
 
 type Names = (route: Route) => readonly NamedModel[]

@@ -19,6 +19,7 @@ import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
 
+export { uploadShares } from './config.ts'
 export { createCloudLoans } from './credentials/loans.ts'
 export type { RouteEndpoint } from './endpoint.ts'
 export type { Route } from './registry.ts'
@@ -66,8 +67,8 @@ export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** Returns the route of a target in this snapshot, or null if it was removed. */
   route(snapshot: Snapshot, key: string): Route | null
-  /** Returns the models that a caller may use, by name. */
-  directory(snapshot: Snapshot, identity: Identity): ModelDirectory
+  /** Returns the models that a caller may use, by name: with scopes of this prefix, or with any (null). */
+  directory(snapshot: Snapshot, identity: Identity, scope: string | null): ModelDirectory
   /** Possible destinations of a call: all endpoints of its route; for other targets their own. */
   places(
     call: Pick<Call, 'name'>,
@@ -122,7 +123,7 @@ export function createModels(options: ModelsOptions): Models {
   return {
     stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice, labelsOf: options.labelsOf }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
-    directory: (snapshot, identity) => directories.of(snapshot.get(routesSlot), identity),
+    directory: (snapshot, identity, scope) => directories.of(snapshot.get(routesSlot), identity, scope),
     places: placesOf,
     credentials,
     allows: (dataClass, model) => choice.allows(dataClass, model),

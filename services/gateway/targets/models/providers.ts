@@ -28,7 +28,9 @@ interface Variant {
 }
 
 const BEARER = ['authorization', 'Bearer '] as const
-const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models'])
+/** Images and sound, which are not translated. */
+const MEDIA = ['images/generations', 'images/edits', 'audio/speech', 'audio/transcriptions', 'audio/translations']
+const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models', ...MEDIA])
 const CHAT = new Set(['chat/completions'])
 const NONE: ReadonlySet<string> = new Set()
 /** Endpoints of chats, each of which can be translated to every other one. */

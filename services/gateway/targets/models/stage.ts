@@ -7,6 +7,7 @@ import {
   type Identity,
   isDenial,
   labelsByTrust,
+  modelScopeOf,
   type Outcome,
   type Slot,
   type Snapshots,
@@ -46,7 +47,7 @@ export function createModelResolve({
     admit(call) {
       if (call.server === ALL_ROUTES) return { target: everyRoute }
       const routes = call.snapshot.get(routesSlot)
-      const scope = routes.route(call.server)?.scope ?? `models:${call.server}`
+      const scope = scopeOf(routes, call)
       if (!call.facts.identity.scopes.has(scope)) {
         return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
       }
@@ -62,6 +63,13 @@ export function createModelResolve({
     settle: (call: Call<'identity' | 'target'>, outcome) => settled(call.facts.target.key, outcome),
     still: (call) => stillThere(call, snapshots),
   })
+}
+
+/** The scope that a call requires; that of chats is composed once per route. */
+function scopeOf(routes: Routes, { operation, server }: Pick<Call, 'operation' | 'server'>): string {
+  const scope = routes.route(server)?.scope
+  const prefix = modelScopeOf(operation)
+  return scope?.startsWith(prefix) ? scope : prefix + server
 }
 
 /** Target of requests for the models of all routes, which the gateway answers itself. */

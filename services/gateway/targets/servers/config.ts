@@ -1,4 +1,4 @@
-import { defineBlock, type Rule } from '@plat/config'
+import { defineBlock, isUnset, type Rule } from '@plat/config'
 import Type from 'typebox'
 
 /** Name of a static server (docs/spec/gateway.md, core rule 7). */
@@ -8,14 +8,9 @@ const SOURCES = ['upstreams', 'upstreamsFile', 'models', 'modelsFile']
 
 /** docs/spec/gateway.md, core rule 3. */
 const someUpstream: Rule = (_block, file) =>
-  SOURCES.some((key) => isSet(file[key]))
-    ? []
-    : [{ path: '', message: `at least one of ${SOURCES.join(', ')} is required`, severity: 'error' }]
-
-function isSet(value: unknown): boolean {
-  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
-  return value !== undefined && value !== ''
-}
+  SOURCES.every((key) => isUnset(file[key]))
+    ? [{ path: '', message: `at least one of ${SOURCES.join(', ')} is required`, severity: 'error' }]
+    : []
 
 /** MCP servers (docs/spec/gateway.md). */
 export const serversBlock = defineBlock({

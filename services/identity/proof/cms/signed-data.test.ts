@@ -31,7 +31,7 @@ test('a signature algorithm of another name is not read', () => {
   }
 })
 
-test('what the signed attributes say of the content must be so', () => {
+test('signed attributes that do not match the content are refused', () => {
   assert.equal(isSigned({ contentTypeOid: '1.2.840.113549.1.7.2' }), false)
   assert.equal(isSigned({ messageDigest: Buffer.alloc(32) }), false)
 })

@@ -47,6 +47,8 @@ export interface PersonClaims extends TimedClaims {
   readonly names: readonly string[]
   readonly user: string
   readonly groups: readonly string[]
+  /** `acr`, `amr` and `auth_time` (OpenID Connect Core, section 2). */
+  readonly auth: { readonly acr: string | null; readonly amr: readonly string[]; readonly at: number | null }
 }
 
 /** Reads the claims of a verified token that names a person (docs/spec/gateway.md, `adminAuth.oidc`). */
@@ -65,8 +67,18 @@ export function decodePerson(
       names: namesOf(payload, user),
       user,
       groups: groupsOf(payload, groupsClaim),
+      auth: authenticationIn(payload),
     }
   })
+}
+
+/** Returns how and when the person of a token logged in. A claim of another type counts as absent, so that it satisfies nothing. */
+export function authenticationIn({ acr, amr, auth_time: at }: Members): PersonClaims['auth'] {
+  return {
+    acr: typeof acr === 'string' ? acr : null,
+    amr: Array.isArray(amr) ? amr.filter((method) => typeof method === 'string') : [],
+    at: typeof at === 'number' && Number.isFinite(at) ? at : null,
+  }
 }
 
 /** Names by which a session may know the person of a token. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type Clock, glob } from '@plat/core'
+import { type Clock, glob, whenReady } from '@plat/core'
 import type { Log } from '@plat/process'
 import {
   createJwtVerifier,
@@ -76,9 +76,7 @@ export class TrustedIssuer {
     resource: string,
   ): Identity | TokenFault | Promise<Identity | TokenFault> {
     if (!this.serves(server)) return fault('issuer', 'tokens of this issuer are not accepted for this server')
-    const answer = this.#verifier.verify(token)
-    if (answer instanceof Promise) return answer.then((verified) => this.#judge(verified, resource))
-    return this.#judge(answer, resource)
+    return whenReady(this.#verifier.verify(token), (verified) => this.#judge(verified, resource))
   }
 
   clear(): void {

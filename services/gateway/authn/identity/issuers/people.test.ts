@@ -30,13 +30,15 @@ test('the keys of the provider are fetched again every jwksRefreshSeconds, so a 
   } as const
   const people = await openPeople(config, { dialer, clock, log: silentLog })
   const exp = Math.floor(clock.now() / 1000) + 3600
-  const claims = { iss: ISSUER, aud: 'admin', sub: 'u', preferred_username: 'ada', groups: ['staff'], exp }
+  const login = { acr: 'mfa', amr: ['pwd', 'otp', 7], auth_time: 1 }
+  const claims = { iss: ISSUER, aud: 'admin', sub: 'u', preferred_username: 'ada', groups: ['staff'], exp, ...login }
+  const auth = { acr: 'mfa', amr: ['pwd', 'otp'], at: 1 }
   const token = await signJws(old, { typ: 'JWT' }, claims)
   const known = { subject: { issuer: ISSUER, subject: 'u' }, names: ['ada', 'u'] }
-  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'], known })
+  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'], known, auth })
   signer = es256()
   await clock.advance(30_000)
-  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'], known })
+  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'], known, auth })
   await clock.advance(60_000)
   assert.ok('kind' in (await people.identify(token)))
   people.close()

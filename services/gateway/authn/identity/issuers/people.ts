@@ -26,6 +26,7 @@ export interface Person {
   }
   readonly user: string
   readonly groups: readonly string[]
+  readonly auth: PersonClaims['auth']
 }
 
 /** Identifies people by the bearer tokens of one provider. */
@@ -58,7 +59,7 @@ export async function openPeople(
   })
   await keys.start()
   const person = (claims: VerificationResult<PersonClaims>): Person | TokenFault =>
-    isFault(claims) ? claims : { user: claims.user, groups: claims.groups, known: knownOf(claims) }
+    isFault(claims) ? claims : { user: claims.user, groups: claims.groups, known: knownOf(claims), auth: claims.auth }
   return {
     identify: (token) => whenReady(verifier.verify(token), person),
     close: () => keys.close(),

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { unknownEvent } from '@plat/state'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -87,7 +88,7 @@ export function accountId(owner: Owner): string {
 /** Reads an event from the journal. Throws for one that this version does not know. */
 export function decodeEvent(value: unknown): VaultEvent {
   if (Check(eventSchema, value)) return value
-  throw new Error('the journal holds an event of the token vault that is not known to this version')
+  throw unknownEvent('an event of the token vault', value)
 }
 
 export function isTokens(value: unknown): value is Tokens {

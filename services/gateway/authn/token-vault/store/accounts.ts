@@ -1,5 +1,5 @@
 import { type PoolBound, SharedPool } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import {
   type Account,
   accountId,
@@ -46,22 +46,28 @@ export class Accounts {
   readonly #byId = new Map<string, StoredAccount>()
   readonly #pool = new SharedPool({ name: 'connected_accounts' })
   readonly #followers: (() => void)[] = []
-  readonly #stop = new AbortController()
-  #lastSeq = 0
-  /** Events in the journal, including obsolete ones. */
-  #events = 0
+  readonly #follower: JournalFollower<VaultEvent>
+  #isClosed = false
   #removed = false
   #compacting: Promise<void> | null = null
 
   constructor(parts: AccountsParts) {
     this.#parts = parts
+    const { journal, onFault } = parts
+    this.#follower = new JournalFollower({
+      ...{ journal, onFault },
+      replay: (entry) => this.#apply(entry),
+      apply: (entry) => {
+        this.#apply(entry)
+        for (const notify of this.#followers) notify()
+      },
+    })
   }
 
   /** Reads the journal. Rejects if it cannot be read, or if no key opens some account. */
   async open(): Promise<void> {
-    const { journal, envelope, onFault } = this.#parts
-    for await (const entry of journal.read(0)) this.#apply(entry)
-    const closed = this.list().filter(({ sealed }) => !envelope.opens(sealed))
+    await this.#follower.read()
+    const closed = this.list().filter(({ sealed }) => !this.#parts.envelope.opens(sealed))
     const [first] = closed
     if (first !== undefined) {
       const kid = first.sealed.kid
@@ -70,11 +76,7 @@ export class Accounts {
           'list it, or move tokenVault.storePath away to begin anew',
       )
     }
-    const follow = (entry: JournalEntry<VaultEvent>) => {
-      this.#apply(entry)
-      for (const notify of this.#followers) notify()
-    }
-    journal.follow(this.#lastSeq, follow, this.#stop.signal).catch(onFault)
+    this.#follower.follow()
     this.#compactIfDue()
   }
 
@@ -138,7 +140,8 @@ export class Accounts {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort()
+    this.#isClosed = true
+    this.#follower.close()
     await this.#compacting
   }
 
@@ -161,9 +164,7 @@ export class Accounts {
     return version === 'conflict' ? null : this.get(key)
   }
 
-  #apply({ seq, key: id, version, event }: JournalEntry<VaultEvent>): void {
-    this.#lastSeq = seq
-    this.#events++
+  #apply({ key: id, version, event }: JournalEntry<VaultEvent>): void {
     const before = this.#byId.get(id)
     if (event.t === 'removed') {
       this.#removed = true
@@ -184,28 +185,26 @@ export class Accounts {
   }
 
   #isDue(): boolean {
-    const needless = this.#events - this.#byId.size
+    const needless = this.#follower.events - this.#byId.size
     return this.#removed || (needless >= COMPACT_AFTER_EVENTS && needless > this.#byId.size)
   }
 
   async #compact(): Promise<void> {
-    const { journal, onFault } = this.#parts
     try {
-      while (this.#isDue() && !this.#stop.signal.aborted) {
+      while (this.#isDue() && !this.#isClosed) {
         // Lets a caller that removes many accounts finish before compaction.
         await Promise.resolve()
-        const before = this.#events
         this.#removed = false
-        const snapshot = this.list().map(({ id: key, account, sealed, version }) => ({
-          key,
-          version,
-          event: { t: 'kept', account, sealed } as const,
-        }))
-        await journal.compact(this.#lastSeq, snapshot)
-        this.#events += snapshot.length - before
+        await this.#follower.compact(() =>
+          this.list().map(({ id: key, account, sealed, version }) => ({
+            key,
+            version,
+            event: { t: 'kept', account, sealed } as const,
+          })),
+        )
       }
     } catch (error) {
-      onFault(error)
+      this.#parts.onFault(error)
     } finally {
       this.#compacting = null
     }

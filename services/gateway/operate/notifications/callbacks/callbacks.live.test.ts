@@ -347,3 +347,22 @@ test('a bot service decides for its users if its token names the service of the 
   assert.equal(await say('https://teams.example/'), '200 The approval is approved.')
   assert.match(await answer, /deleted/)
 })
+
+test('a chat can deny but not approve while approving requires a login of some kind', async (t) => {
+  const chat = await receiver(t)
+  const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap: { U1: 'ada' } }
+  const notifiers = [{ ...slack, signingSecretFile: await file(SECRET) }]
+  const oidc = { issuer: 'http://127.0.0.1:9', audience: 'plat' }
+  const adminAuth = { mode: 'both', oidc, stepUp: { approve: { maxAgeSeconds: 60 } } }
+  const here = await gatewayWith(t, { notifiers, adminAuth })
+  const { id, answer } = await here.hold()
+  const press = async (action: string) => {
+    const to = `${chat.url}/answers/${randomBytes(4).toString('hex')}`
+    await here.callback('s', slackCallback(id, { action, to }))
+    return JSON.parse((await chat.first(({ path }) => to.endsWith(path))).body).text
+  }
+  assert.match(await press('plat_approve'), /^Not done: approvals need a login that a chat cannot show/)
+  assert.equal(await state(here, id), 'pending')
+  await press('plat_deny')
+  assert.match(await answer, /approval_denied/)
+})

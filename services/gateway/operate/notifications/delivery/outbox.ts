@@ -1,5 +1,5 @@
 import { type Clock, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { type Journal, type JournalEntry, JournalFollower, type JournalSnapshot, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { isApproval, type Notice, noticeSchema } from '../notice.ts'
@@ -10,7 +10,7 @@ const REMEMBER_MS = 48 * 60 * 60_000
 const REMEMBERED_MAX = 50_000
 /** Interval of the search for old entries, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
-/** Events after which the journal is compacted. */
+/** Events in the journal at which it is compacted. */
 const COMPACT_AFTER_EVENTS = 20_000
 
 const closed = { additionalProperties: false } as const
@@ -34,7 +34,7 @@ export type OutboxEvent = Static<typeof eventSchema>
 /** Decodes an event of the journal. Throws for one unknown to this version. */
 export function decodeOutboxEvent(value: unknown): OutboxEvent {
   if (Check(eventSchema, value)) return value
-  throw new Error('an event of the notification outbox is not known to this version')
+  throw unknownEvent('an event of the notification outbox', value)
 }
 
 /** Journal key of `began`. */
@@ -61,32 +61,30 @@ export interface OutboxOptions {
 export class Outbox {
   readonly #options: OutboxOptions
   readonly #entries = new Map<string, Entry>()
-  readonly #stop = new AbortController()
+  readonly #follower: JournalFollower<OutboxEvent>
   readonly #stopSweep: () => void
   #beganAt = 0
   readonly #waiting: SharedPool
-  #lastSeq = 0
-  #events = 0
 
   private constructor(options: OutboxOptions) {
     this.#options = options
     this.#waiting = watchedPool({ name: 'notifications', observer: options.observer })
+    const { journal, onFault } = options
+    // After the start the entries are ahead of the journal.
+    this.#follower = new JournalFollower({ journal, onFault, replay: (entry) => this.#apply(entry), apply: () => {} })
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => this.#sweep())
   }
 
   /** Rejects when the journal cannot be read. */
   static async open(options: OutboxOptions): Promise<Outbox> {
     const outbox = new Outbox(options)
-    const { journal, clock, onFault } = options
-    for await (const entry of journal.read(0)) {
-      outbox.#apply(entry)
-      outbox.#count(entry)
-    }
+    const { journal, clock } = options
+    await outbox.#follower.read()
     if (outbox.#beganAt === 0) {
       outbox.#beganAt = clock.now()
       await journal.append(OUTBOX, [{ t: 'began', at: outbox.#beganAt }])
     }
-    journal.follow(outbox.#lastSeq, (entry) => outbox.#count(entry), outbox.#stop.signal).catch(onFault)
+    outbox.#follower.follow()
     return outbox
   }
 
@@ -133,7 +131,7 @@ export class Outbox {
 
   close(): void {
     this.#stopSweep()
-    this.#stop.abort()
+    this.#follower.close()
   }
 
   #settled(entry: Entry, to: string): void {
@@ -143,12 +141,6 @@ export class Outbox {
     entry.notice = null
   }
 
-  #count({ seq }: JournalEntry<OutboxEvent>): void {
-    this.#lastSeq = seq
-    this.#events++
-  }
-
-  /** Only at start: afterwards the entries are ahead of the journal. */
   #apply({ key, version, event }: JournalEntry<OutboxEvent>): void {
     const entry = this.#entries.get(key)
     switch (event.t) {
@@ -176,18 +168,16 @@ export class Outbox {
       this.#entries.delete(id)
       remembered--
     }
-    if (this.#events >= COMPACT_AFTER_EVENTS) void this.#compact()
+    if (this.#follower.events >= COMPACT_AFTER_EVENTS)
+      this.#follower.compact(() => this.#snapshot()).catch(this.#options.onFault)
   }
 
-  async #compact(): Promise<void> {
+  #snapshot(): JournalSnapshot<OutboxEvent>[] {
     const remaining = [...this.#entries].map(([key, { notice, waiting, at, version }]) => {
       const event: OutboxEvent = { t: 'kept', notice, to: [...waiting], at }
       return { key, version, event }
     })
-    const began: OutboxEvent = { t: 'began', at: this.#beganAt }
-    this.#events = remaining.length
-    const snapshot = [{ key: OUTBOX, version: 1, event: began }, ...remaining]
-    await this.#options.journal.compact(this.#lastSeq, snapshot).catch(this.#options.onFault)
+    return [{ key: OUTBOX, version: 1, event: { t: 'began', at: this.#beganAt } }, ...remaining]
   }
 }
 

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SharedPool, systemIds, TestClock } from '@plat/core'
+import { createMemoryJournal } from '@plat/state'
+import { AdminError } from '../error.ts'
+import { type BrowserEvent, decodeBrowserEvent } from './events.ts'
+import { BrowserSessions } from './sessions.ts'
+
+const MINUTE = 60_000
+const person = (user: string, more: object = {}) => ({ user, groups: ['staff'], ...more })
+
+async function setUp({ total = 5, share = 2 } = {}) {
+  const clock = new TestClock()
+  const store = createMemoryJournal<BrowserEvent>(() => clock.now())
+  const open = (catchUp: (() => Promise<void>) | null = null) =>
+    BrowserSessions.open({
+      journal: store,
+      catchUp,
+      clock,
+      ids: systemIds(clock),
+      idleMs: 10 * MINUTE,
+      lifetimeMs: 60 * MINUTE,
+      pool: new SharedPool({ name: 'console_sessions', total, shares: [share] }),
+      onFault: (error) => assert.fail(String(error)),
+    })
+  return { clock, store, open, sessions: await open() }
+}
+
+test('a session ends when it is unused, and when it is old', async () => {
+  const { clock, sessions } = await setUp()
+  const ended: string[] = []
+  const { secret } = await sessions.begin(person('ada'), null)
+  const other = await sessions.begin(person('bob'), null)
+  const [used, unused] = [await sessions.find(secret), await sessions.find(other.secret)]
+  assert.ok(used !== null && unused !== null)
+  sessions.onEnd(used, () => void ended.push('used'))
+  sessions.onEnd(unused, () => void ended.push('unused'))
+  for (let minute = 0; minute < 59; minute += 9) {
+    assert.ok((await sessions.find(secret)) !== null, `minute ${minute}`)
+    await clock.advance(9 * MINUTE)
+  }
+  assert.equal(await sessions.find(other.secret), null)
+  assert.equal(await sessions.find(secret), null)
+  assert.deepEqual(ended, ['unused', 'used'])
+})
+
+test('nothing but the secret of a session finds it, and the journal does not contain the secret', async () => {
+  const { sessions, store } = await setUp()
+  const { secret } = await sessions.begin(person('ada'), 'the static token')
+  for (const guess of ['', 'x', secret.slice(1), `${secret}A`, secret.toLowerCase()])
+    assert.equal(await sessions.find(guess), null)
+  const found = await sessions.find(secret)
+  assert.equal(await sessions.find(found?.key ?? ''), null)
+  const stored = JSON.stringify(await Array.fromAsync(store.read(0)))
+  assert.ok(!stored.includes(secret) && !stored.includes('the static token'))
+})
+
+test('a person keeps the newest sessions of a share, and others are served until all are in use', async () => {
+  const { clock, sessions } = await setUp({ total: 3, share: 2 })
+  const secrets: string[] = []
+  for (let n = 0; n < 4; n++) {
+    secrets.push((await sessions.begin(person('ada'), null)).secret)
+    await clock.advance(1)
+  }
+  const alive = await Promise.all(secrets.map(async (secret) => (await sessions.find(secret)) !== null))
+  assert.deepEqual(alive, [false, false, true, true])
+  await sessions.begin(person('bob'), null)
+  await assert.rejects(
+    sessions.begin(person('eve'), null),
+    (error) => error instanceof AdminError && error.code === 'backlog_full',
+  )
+  const last = await sessions.find(secrets[3] ?? '')
+  assert.ok(last !== null)
+  await sessions.endAll(last)
+  assert.deepEqual(await Promise.all(secrets.map((secret) => sessions.find(secret))), [null, null, null, null])
+  await sessions.begin(person('eve'), null)
+})
+
+test('people of one name at different issuers are different people', async () => {
+  const { sessions } = await setUp()
+  const known = (issuer: string) => ({ known: { names: ['ada'], subject: { issuer, subject: '1' } } })
+  const here = await sessions.begin(person('ada', known('https://one')), null)
+  const there = await sessions.begin(person('ada', known('https://other')), null)
+  const session = await sessions.find(here.secret)
+  assert.ok(session !== null)
+  await sessions.endAll(session)
+  assert.deepEqual([await sessions.find(here.secret), (await sessions.find(there.secret))?.person?.user], [null, 'ada'])
+})
+
+test('replicas share sessions, their use, their end, and the use of links', async () => {
+  const { clock, open } = await setUp()
+  const [one, other] = [await open(async () => {}), await open(async () => {})]
+  const { secret } = await one.begin(person('ada'), null)
+  assert.equal((await other.find(secret))?.person?.user, 'ada')
+  for (let minute = 0; minute < 40; minute += 5) {
+    await clock.advance(5 * MINUTE)
+    assert.ok((await one.find(secret)) !== null)
+  }
+  const session = await other.find(secret)
+  assert.ok(session !== null, 'its use elsewhere keeps it alive')
+  await other.end(session.key)
+  assert.equal(await one.find(secret), null)
+  const until = clock.now() + MINUTE
+  assert.deepEqual(
+    [await one.spend('a', until), await other.spend('a', until), await other.spend('b', until)],
+    [true, false, true],
+  )
+})
+
+test('a compacted journal restores the sessions that are alive', async () => {
+  const { clock, sessions, store, open } = await setUp()
+  const { secret } = await sessions.begin(person('ada', { auth: { acr: 'mfa', amr: ['otp'], at: 1 } }), null)
+  for (let n = 0; n < 600; n++) {
+    const brief = await sessions.find((await sessions.begin(person('bob'), null)).secret)
+    if (brief !== null) await sessions.end(brief.key)
+  }
+  await clock.advance(5_000)
+  const events = await Array.fromAsync(store.read(0))
+  assert.ok(events.length < 10, `${events.length} events`)
+  for (const { event } of events) decodeBrowserEvent(JSON.parse(JSON.stringify(event)))
+  const restored = await (await open()).find(secret)
+  assert.deepEqual(restored?.person, person('ada', { auth: { acr: 'mfa', amr: ['otp'], at: 1 } }))
+})
