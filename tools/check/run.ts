@@ -7,6 +7,7 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 /** The checks in the order of the report; they run in parallel. */
 const CHECKS: readonly { readonly name: string; readonly command: readonly [string, ...string[]] }[] = [
   { name: 'types', command: ['tsc', '--project', ROOT] },
+  { name: 'console', command: ['tsc', '--project', path.join(ROOT, 'apps/console'), '--noEmit'] },
   { name: 'lint', command: ['biome', 'ci', '--colors=off', '--diagnostic-level=error'] },
   { name: 'tidy', command: [process.execPath, path.join(ROOT, 'tools/tidy/run.ts')] },
   { name: 'unused', command: ['knip', '--no-progress', '--no-config-hints'] },

@@ -46,7 +46,7 @@ test('a built suite that never ran is named once another did, one that is not bu
   })
 })
 
-test('every suite whose runner is there names code that is there', () => {
+test('every suite that has a runner names existing code', () => {
   const root = path.resolve(import.meta.dirname, '../..')
   for (const suite of SUITES.filter(({ runner }) => existsSync(path.join(root, runner)))) {
     for (const folder of suite.code) assert.ok(existsSync(path.join(root, folder)), `${suite.name} ${folder}`)

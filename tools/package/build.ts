@@ -7,7 +7,7 @@ import { PROGRAMS } from './programs.ts'
 /** Folder of the page and of the package that is built. */
 const HOME = 'apps/cli'
 
-/** Name under which the package is published; the name without a scope belongs to somebody else. */
+/** Name under which the package is published; the name without a scope belongs to another project. */
 const NAME = '@plat-gov/cli'
 
 /** The launcher has no types, since the system's Node may be too old for the programs. It expects the package two folders above itself. */

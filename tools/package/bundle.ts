@@ -1,5 +1,7 @@
 import { cpSync, existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { writeAssets } from '@plat/console'
+import { buildConsole } from '@plat/console/build'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { rewriteSource } from './rewrite.ts'
 
@@ -8,6 +10,9 @@ const REQUIRE = "import { createRequire } from 'node:module'; const require = cr
 
 /** Folders of plat's sources; everything else in a bundle is a library. */
 const SOURCES = ['packages', 'services', 'apps', 'examples']
+
+/** Its files are built for browsers, and read by the programs. */
+const CONSOLE = 'apps/console'
 
 /** A thread, or a process of a program, is started from a file, which the bundler does not find by itself. */
 const THREAD = /(?:new Worker\(\s*|_PROGRAM = )new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
@@ -41,6 +46,8 @@ export async function bundle({ root, out, entries }: BundleOptions): Promise<Met
     chunkNames: '[name]-[hash]',
     banner: { js: REQUIRE },
     plugins: [platSources(root, threads, data), cedarWasm(data), requiredHttp()],
+    // Builds the console in a clone; a bundle contains the built files.
+    external: ['esbuild'],
     // Class names are part of messages; functions keep theirs unless two in one file are equal.
     minifySyntax: true,
     metafile: true,
@@ -50,7 +57,12 @@ export async function bundle({ root, out, entries }: BundleOptions): Promise<Met
     // A build may lack an optional file.
     if (existsSync(file)) cpSync(file, path.join(out, 'data', path.relative(root, file)), { recursive: true })
   }
-  return result.metafile
+  const built = path.join(root, CONSOLE, 'built/')
+  if (!data.has(built.slice(0, -1)) && !data.has(built)) return result.metafile
+  const console = await buildConsole(path.join(root, CONSOLE))
+  await writeAssets(path.join(out, 'data', CONSOLE, 'built'), console.assets)
+  const inputs = Object.entries(console.metafile.inputs).map(([file, input]) => [path.join(CONSOLE, file), input])
+  return { ...result.metafile, inputs: { ...result.metafile.inputs, ...Object.fromEntries(inputs) } }
 }
 
 /** The files that threads run. */

@@ -16,7 +16,7 @@ test('libraries that a module loads late or looks for are those of the bundle', 
   assert.equal(located("import.meta.resolve('a/b')\n"), "'bundled'\n")
 })
 
-test('what a module does as a program is removed', () => {
+test('statements that run only when a module is the program are removed', () => {
   assert.equal(located('const a = 1\n\nif (import.meta.main) {\n  write(import.meta.dirname)\n}\n'), 'const a = 1\n\n')
 })
 

@@ -8,6 +8,8 @@ const FILES = [
   'services/**/*.system.test.ts',
   'apps/**/*.system.test.ts',
   'examples/**/*.system.test.ts',
+  'test/conformance/**/*.system.test.ts',
+  'sdk/**/*.system.test.ts',
 ]
 /** Some fetch and unpack what they talk to, in milliseconds; in `npm run long` some wait longer. */
 const FILE_TIMEOUT_MS = Number(process.env.PLAT_TEST_FILE_SECONDS ?? 600) * 1000

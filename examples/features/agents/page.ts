@@ -10,11 +10,14 @@ const TASK = 'What does note.txt say?'
 /** How a page has its program run. */
 export type Mode = 'Under plat run' | 'With a token'
 
+/** How a client is run; at one address only those that need no page. */
+export type Way = Mode | 'At one address'
+
 export interface AgentPage {
   /** Files that the page shows, by name. */
   readonly files: Readonly<Record<string, string>>
-  /** The shell script of a mode, for this task. */
-  script(mode: Mode, task: string): string
+  /** The shell script of a way, for this task. */
+  script(way: Way, task: string): string
 }
 
 const FILES: Readonly<Record<string, string>> = { python: 'agent.py', js: 'agent.mjs', json: '.gemini/settings.json' }
@@ -31,9 +34,10 @@ export function readPage(name: string, servers: readonly string[], variant = 0):
   )
   return {
     files: Object.fromEntries(files.map(([file, block = '']) => [file, forServers(block, servers)])),
-    script(mode, task) {
-      const own = blocksOf(sectionOf(text, mode), 'sh')[variant] ?? ''
-      const shared = mode === 'With a token' ? blocksOf(sectionOf(read('README.md'), mode), 'sh').join('\n') : ''
+    script(way, task) {
+      const own = blocksOf(sectionOf(text, way), 'sh')[variant] ?? ''
+      const shared =
+        way === 'Under plat run' ? '' : blocksOf(sectionOf(read('README.md'), 'With a token'), 'sh').join('\n')
       return forServers(`${shared}\n${own}`, servers).replaceAll(TASK, task)
     },
   }

@@ -3,6 +3,8 @@
 /** A call of a tool, until its result is no longer "waiting for approval". */
 export interface Step {
   readonly server: string
+  /** The case that it shows. */
+  readonly shows: string
   readonly tool: string
   readonly arguments: Readonly<Record<string, unknown>>
   /** The text that the model must read at the end of the step. */
@@ -22,37 +24,49 @@ export function stepsIn(folder: string): readonly Step[] {
   return [
     {
       server: 'files',
+      shows: 'redaction',
       tool: 'read_text_file',
       arguments: { path: `${folder}/note.txt` },
       reads: /Write to \[REDACTED:email\]\./,
     },
     {
       server: 'everything',
+      shows: 'denial',
       tool: 'get-sum',
       arguments: { a: 2, b: 2 },
       reads: /get-sum was not run: only sums of other numbers\. Do not repeat this call.* Decision [0-9a-f-]{36}\./,
     },
-    { server: 'everything', tool: 'echo', arguments: { message: 'one' }, reads: /Echo: one/ },
+    { server: 'everything', shows: 'a call', tool: 'echo', arguments: { message: 'one' }, reads: /Echo: one/ },
     {
       server: 'everything',
+      shows: 'rate',
       tool: 'echo',
       arguments: { message: 'two' },
       reads: /echo was not run: .*the limit of 1 calls in 86400 s of each session \(rule echo .*\) is used up until 2/,
     },
-    { server: 'counter', tool: 'count', arguments: { by: 1 }, reads: /^(?!.*was not run).*\d/ },
+    { server: 'counter', shows: 'approval', tool: 'count', arguments: { by: 1 }, reads: /^(?!.*was not run).*\d/ },
     {
       server: 'counter',
+      shows: 'denial by a person',
       tool: 'count',
       arguments: { by: DENIED },
       reads: /count was not run: .*bad luck/,
     },
     {
       server: 'files',
+      shows: 'budget',
       tool: 'list_directory',
       arguments: { path: folder },
       reads: /list_directory was not run: .*the session's budget\. A larger budget would help\./,
     },
   ]
+}
+
+export const ONE_ADDRESS = 'At one address'
+
+/** The steps at the address of all servers, which is `plat` in the configuration. */
+export function oneAddressSteps(steps: readonly Step[]): readonly Step[] {
+  return steps.map((step) => ({ ...step, server: 'plat', tool: `${step.server}__${step.tool}` }))
 }
 
 /** Rules of the agent's policy for the steps. */

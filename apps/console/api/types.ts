@@ -1,0 +1,275 @@
+// Generated from docs/reference/openapi.json by `node apps/console/api/generate.ts`. @table
+
+/** Requests and responses of each route of the admin API. */
+export interface Api {
+  'GET /openapi.json': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly openapi: string }
+  }
+  'GET /v1/auth/config': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly mode: "token" | "oidc" | "both"; readonly issuer?: string; readonly audience?: string; readonly clientID?: string; readonly scopes?: readonly (string)[]; readonly resource?: string }
+  }
+  'GET /v1/whoami': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly by: string; readonly roles: readonly (string)[]; readonly namespaceRoles: { readonly [name: string]: readonly (string)[] } }
+  }
+  'POST /v1/console/links': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly code: string; readonly path: string; readonly expiresAt: string }
+  }
+  'GET /v1/events': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: undefined
+  }
+  'GET /v1/approvals': {
+    readonly params: {  }
+    readonly query: { readonly state?: string; readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly state: "pending" | "approved" | "denied" | "expired" | "cancelled" | "used"; readonly session: string; readonly namespace: string; readonly agent: string; readonly user: string | null; readonly server: string; readonly tool: string | null; readonly method: string; readonly policy: string | null; readonly rule: string | null; readonly reason: string; readonly argsSha256: string | null; readonly argsBytes: number; readonly preview: { readonly mode: "hash" | "redacted" | "full"; readonly text: string; readonly truncated: boolean } | null; readonly wholeArguments?: string | null; readonly quorum: { readonly minApprovers: number; readonly approverGroups: readonly (string)[]; readonly userConfirmation: { readonly state: "waiting" | "asked" | "confirmed" | "waived"; readonly code: string | null } | null; readonly needed: number; readonly given: number; readonly votes: readonly ({ readonly by: string; readonly verdict: "approve" | "deny"; readonly reason: string; readonly at: string; readonly via?: string })[] }; readonly createdAt: string; readonly expiresAt: string })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/approvals/{id}': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly id: string; readonly state: "pending" | "approved" | "denied" | "expired" | "cancelled" | "used"; readonly session: string; readonly namespace: string; readonly agent: string; readonly user: string | null; readonly server: string; readonly tool: string | null; readonly method: string; readonly policy: string | null; readonly rule: string | null; readonly reason: string; readonly argsSha256: string | null; readonly argsBytes: number; readonly preview: { readonly mode: "hash" | "redacted" | "full"; readonly text: string; readonly truncated: boolean } | null; readonly wholeArguments?: string | null; readonly quorum: { readonly minApprovers: number; readonly approverGroups: readonly (string)[]; readonly userConfirmation: { readonly state: "waiting" | "asked" | "confirmed" | "waived"; readonly code: string | null } | null; readonly needed: number; readonly given: number; readonly votes: readonly ({ readonly by: string; readonly verdict: "approve" | "deny"; readonly reason: string; readonly at: string; readonly via?: string })[] }; readonly createdAt: string; readonly expiresAt: string }
+  }
+  'GET /v1/approvals/{id}/arguments': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly id: string; readonly argsSha256: string | null; readonly text: string }
+  }
+  'POST /v1/approvals/{id}/approve': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: { readonly reason?: string; readonly argsSha256?: string }
+    readonly result: { readonly id: string; readonly state: "pending" | "approved" | "denied" | "expired" | "cancelled" | "used"; readonly session: string; readonly namespace: string; readonly agent: string; readonly user: string | null; readonly server: string; readonly tool: string | null; readonly method: string; readonly policy: string | null; readonly rule: string | null; readonly reason: string; readonly argsSha256: string | null; readonly argsBytes: number; readonly preview: { readonly mode: "hash" | "redacted" | "full"; readonly text: string; readonly truncated: boolean } | null; readonly wholeArguments?: string | null; readonly quorum: { readonly minApprovers: number; readonly approverGroups: readonly (string)[]; readonly userConfirmation: { readonly state: "waiting" | "asked" | "confirmed" | "waived"; readonly code: string | null } | null; readonly needed: number; readonly given: number; readonly votes: readonly ({ readonly by: string; readonly verdict: "approve" | "deny"; readonly reason: string; readonly at: string; readonly via?: string })[] }; readonly createdAt: string; readonly expiresAt: string; readonly missing: number }
+  }
+  'POST /v1/approvals/{id}/deny': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: { readonly reason?: string; readonly argsSha256?: string }
+    readonly result: { readonly id: string; readonly state: "pending" | "approved" | "denied" | "expired" | "cancelled" | "used"; readonly session: string; readonly namespace: string; readonly agent: string; readonly user: string | null; readonly server: string; readonly tool: string | null; readonly method: string; readonly policy: string | null; readonly rule: string | null; readonly reason: string; readonly argsSha256: string | null; readonly argsBytes: number; readonly preview: { readonly mode: "hash" | "redacted" | "full"; readonly text: string; readonly truncated: boolean } | null; readonly wholeArguments?: string | null; readonly quorum: { readonly minApprovers: number; readonly approverGroups: readonly (string)[]; readonly userConfirmation: { readonly state: "waiting" | "asked" | "confirmed" | "waived"; readonly code: string | null } | null; readonly needed: number; readonly given: number; readonly votes: readonly ({ readonly by: string; readonly verdict: "approve" | "deny"; readonly reason: string; readonly at: string; readonly via?: string })[] }; readonly createdAt: string; readonly expiresAt: string; readonly missing: number }
+  }
+  'GET /v1/revocations': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly target: { readonly [name: string]: string | true }; readonly mode: "revoke" | "suspend"; readonly reason: string; readonly createdAt: string; readonly expiresAt: string | null; readonly source?: "breakglass" | "file"; readonly cut?: number })[]; readonly nextCursor: string | null }
+  }
+  'POST /v1/revocations': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: { readonly target: { readonly jti?: string; readonly session?: string; readonly agent?: string; readonly namespace?: string; readonly user?: string; readonly tenant?: string; readonly all?: true }; readonly mode?: "revoke" | "suspend"; readonly reason?: string; readonly expiresAt?: string | null }
+    readonly result: { readonly id: string; readonly target: { readonly [name: string]: string | true }; readonly mode: "revoke" | "suspend"; readonly reason: string; readonly createdAt: string; readonly expiresAt: string | null; readonly source?: "breakglass" | "file"; readonly cut?: number }
+  }
+  'DELETE /v1/revocations/{id}': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: undefined
+  }
+  'GET /v1/pins': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/pins/{namespace}/{name}': {
+    readonly params: { readonly namespace: string; readonly name: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null })[] }
+  }
+  'GET /v1/pins/{namespace}/{name}/definition': {
+    readonly params: { readonly namespace: string; readonly name: string }
+    readonly query: { readonly tool?: string }
+    readonly body: undefined
+    readonly result: { readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null; readonly offered: string | null; readonly pinned: readonly (string | null)[] }
+  }
+  'POST /v1/pins/{namespace}/{name}/accept': {
+    readonly params: { readonly namespace: string; readonly name: string }
+    readonly query: {  }
+    readonly body: { readonly tool: string; readonly digest: string }
+    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null })[] }
+  }
+  'GET /v1/sessions': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly user: string | null; readonly tier: string; readonly startedAt: string; readonly lastActivity: string; readonly calls: number; readonly denied: number; readonly pendingApprovals: number; readonly taints: readonly (string)[]; readonly spent: { readonly micros: number; readonly currency: string } })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/sessions/{id}/timeline': {
+    readonly params: { readonly id: string }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly seq: number; readonly hash: string; readonly prev: string; readonly rec: { readonly kind: string; readonly at: string }; readonly v: 1 })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/budgets': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly budget: string; readonly source: string | null; readonly scope: string; readonly window: "session" | "day" | "month"; readonly period: string; readonly subject: string | null; readonly usedAt: string | null; readonly cap: { readonly micros: number; readonly currency: string } | { readonly tokens: number }; readonly spent: { readonly micros: number; readonly currency: string } | { readonly tokens: number }; readonly held: { readonly micros: number; readonly currency: string } | { readonly tokens: number }; readonly left: { readonly micros: number; readonly currency: string } | { readonly tokens: number }; readonly resetsAt: string | null; readonly alerts: readonly (number)[] })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/memory': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly store: string; readonly scope: "agent" | "session" | "user"; readonly who: string; readonly items: number; readonly bytes: number })[]; readonly nextCursor: string | null }
+  }
+  'DELETE /v1/memory/users/{user}': {
+    readonly params: { readonly user: string }
+    readonly query: { readonly namespace?: string; readonly issuer?: string }
+    readonly body: undefined
+    readonly result: { readonly user: string; readonly issuer?: string; readonly namespace?: string; readonly items: number }
+  }
+  'POST /v1/policies/simulate': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: { readonly policies: { readonly [name: string]: unknown }; readonly since?: string; readonly until?: string; readonly agent?: string; readonly show?: readonly ("same" | "changed" | "needs_arguments")[]; readonly limit?: number; readonly cursor?: string }
+    readonly result: { readonly counts: { readonly same: number; readonly changed: number; readonly needs_arguments: number; readonly skipped: number }; readonly items: readonly ({ readonly seq: number; readonly at: string; readonly call: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly op: string; readonly server: string; readonly tool: string | null; readonly verdict: "same" | "changed" | "needs_arguments"; readonly was: { readonly action: "allow" | "deny" | "require_approval"; readonly policy: string | null; readonly rule: string | null }; readonly would: { readonly action: "allow" | "deny" | "require_approval"; readonly policy: string | null; readonly rule: string | null; readonly reason: string } | null; readonly possible: readonly ("allow" | "deny" | "require_approval")[]; readonly captured: boolean })[]; readonly through: { readonly seq: number; readonly at: string } | null; readonly nextCursor: string | null }
+  }
+  'POST /v1/admin/config:bundle': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly issuer: string; readonly revision: number; readonly applied: boolean }
+  }
+  'POST /v1/admin/state:adopt': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: undefined
+  }
+  'GET /v1/posture': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly risk: string; readonly fix: string })[]; readonly idleAccepts: readonly (string)[]; readonly nextCursor: null }
+  }
+  'GET /v1/license': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly edition: string; readonly state: "none" | "invalid" | "valid" | "grace" | "expired"; readonly reason?: string; readonly id?: string; readonly holder?: string; readonly from?: string; readonly until?: string; readonly graceDays?: number; readonly daysLeft?: number; readonly nodes: number | "unlimited" }
+  }
+  'GET /v1/accounts': {
+    readonly params: {  }
+    readonly query: { readonly user?: string; readonly provider?: string; readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly user: string; readonly realm: string; readonly provider: string; readonly scopes: readonly (string)[]; readonly expiresAt: string | null; readonly connectedAt: string })[]; readonly nextCursor: string | null }
+  }
+  'DELETE /v1/accounts/{id}': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: undefined
+  }
+  'GET /v1/audit/head': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly seq: number; readonly hash: string; readonly checkpoint: { readonly [name: string]: unknown } | null; readonly damagedSegments: readonly ({ readonly first: number; readonly last: number; readonly problem: string })[] }
+  }
+  'GET /v1/audit/records': {
+    readonly params: {  }
+    readonly query: { readonly from?: string; readonly to?: string; readonly order?: "oldest" | "newest"; readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly server?: string; readonly tool?: string; readonly call?: string; readonly kind?: string; readonly denied?: boolean; readonly calls?: boolean; readonly text?: string; readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly seq: number; readonly hash: string; readonly prev: string; readonly rec: { readonly kind: string; readonly at: string }; readonly v: 1 })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/audit/proof/{seq}': {
+    readonly params: { readonly seq: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly seq: number; readonly line: string; readonly checkpoint: { readonly [name: string]: unknown }; readonly inclusion: readonly (string)[] }
+  }
+  'GET /v1/audit/checkpoints': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly seq: number; readonly rec: { readonly [name: string]: unknown } })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/audit/jwks': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly keys: readonly ({ readonly kty: string })[] }
+  }
+  'POST /v1/audit/anchors': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly seq: number; readonly checkpoint: number; readonly upTo: number; readonly index: number }
+  }
+  'GET /v1/audit/holds': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly at: string; readonly by: string; readonly reason: string; readonly target: string })[]; readonly nextCursor: string | null }
+  }
+  'POST /v1/audit/holds': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: { readonly target: string; readonly reason?: string }
+    readonly result: { readonly id: string; readonly at: string; readonly by: string; readonly reason: string; readonly target: string }
+  }
+  'DELETE /v1/audit/holds/{id}': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: undefined
+  }
+  'POST /v1/audit/segments': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly edge: string; readonly upTo: number; readonly receipt: string }
+  }
+  'GET /v1/evidence': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly at: string; readonly by: string; readonly about: { readonly [name: string]: string }; readonly from: number; readonly to: number; readonly records: number; readonly anchored: boolean })[]; readonly nextCursor: string | null }
+  }
+  'POST /v1/evidence': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: { readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly call?: string; readonly kind?: string; readonly from?: string; readonly to?: string }
+    readonly result: { readonly id: string; readonly at: string; readonly by: string; readonly about: { readonly [name: string]: string }; readonly from: number; readonly to: number; readonly records: number; readonly anchored: boolean; readonly sha256: string; readonly bytes: number }
+  }
+  'GET /v1/evidence/{id}': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly id: string; readonly at: string; readonly by: string; readonly about: { readonly [name: string]: string }; readonly from: number; readonly to: number; readonly records: number; readonly anchored: boolean }
+  }
+  'GET /v1/evidence/{id}/object': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly [name: string]: unknown }
+  }
+  'GET /debug/profile': {
+    readonly params: {  }
+    readonly query: { readonly seconds?: number }
+    readonly body: undefined
+    readonly result: { readonly [name: string]: unknown }
+  }
+  'GET /debug/heap': {
+    readonly params: {  }
+    readonly query: { readonly seconds?: number }
+    readonly body: undefined
+    readonly result: { readonly [name: string]: unknown }
+  }
+}

@@ -1,0 +1,2 @@
+export { type ConsoleAsset, writeAssets } from './asset.ts'
+export { consoleAssets } from './assets.ts'

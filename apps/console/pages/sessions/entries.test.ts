@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Totals } from '../costs/totals.ts'
+import { entriesOf } from './entries.ts'
+
+const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`
+const line = (seq: number, rec: { readonly kind: string; readonly [member: string]: unknown }) => ({
+  seq,
+  rec: { at: at(seq), ...rec },
+})
+
+test('intent and outcome of a call are one entry, and a call that has not ended is running', () => {
+  const entries = entriesOf([
+    line(1, { kind: 'intent', call: 'a', server: 'notes', tool: 'add' }),
+    line(2, { kind: 'intent', call: 'b', server: 'notes', tool: 'read' }),
+    line(3, {
+      kind: 'outcome',
+      call: 'a',
+      server: 'notes',
+      tool: 'add',
+      result: 'completed',
+      ms: 2000,
+      costMicros: 5,
+      currency: 'USD',
+    }),
+    line(4, { kind: 'decision', call: 'c', tool: 'x', code: 'policy_denied', policy: 'p', rule: 'r' }),
+    line(5, { kind: 'approval', approval: 'q', event: 'granted', by: 'user:ada' }),
+  ])
+  assert.deepEqual(
+    entries.map(({ seq, state, target, ms, detail }) => [seq, state, target, ms, detail]),
+    [
+      [3, 'completed', 'notes/add', 2000, ''],
+      [2, 'running', 'notes/read', null, ''],
+      [4, 'denied', 'x', null, 'policy_denied · p#r'],
+      [5, 'approval granted', 'approval', null, 'user:ada'],
+    ],
+  )
+  assert.equal(entries[0]?.startMs, Date.parse(at(1)))
+})
+
+test('a page that begins in the middle of a call shows it from its computed start', () => {
+  const [entry] = entriesOf([line(9, { kind: 'outcome', call: 'a', ms: 4000, result: 'completed' })])
+  assert.equal(entry?.startMs, Date.parse(at(5)))
+})
+
+test('calls are added up by group, with currencies apart, refusals, tokens and energy', () => {
+  const totals = new Totals()
+  const rec = {
+    kind: 'outcome',
+    namespace: 'n',
+    agent: 'a',
+    model: 'm',
+    result: 'completed',
+    usage: { prompt: 3, completion: 4 },
+  }
+  totals.add([
+    line(1, { ...rec, costMicros: 5, currency: 'USD', energy: { microWh: { min: 1, max: 2 } } }),
+    line(2, { ...rec, costMicros: 7, currency: 'EUR', user: 'uma' }),
+    line(3, { ...rec, agent: 'b', result: 'denied' }),
+  ])
+  const [first, second] = totals.by('agent')
+  assert.deepEqual(
+    [first?.name, first?.calls, [...(first?.micros ?? [])]],
+    [
+      'n/a',
+      2,
+      [
+        ['USD', 5],
+        ['EUR', 7],
+      ],
+    ],
+  )
+  assert.deepEqual([first?.promptTokens, first?.completionTokens, first?.minMicroWh, first?.maxMicroWh], [6, 8, 1, 2])
+  assert.deepEqual([second?.name, second?.denied], ['n/b', 1])
+  assert.deepEqual(
+    totals.by('day').map(({ name, calls }) => [name, calls]),
+    [['2026-01-01', 3]],
+  )
+})

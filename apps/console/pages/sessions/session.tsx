@@ -1,0 +1,141 @@
+import { useState } from 'preact/hooks'
+import type { Client } from '../../api/client.ts'
+import { useLoaded, usePages } from '../../app/query.ts'
+import { linkTo } from '../../app/route.ts'
+import { hasRole, useShared } from '../../app/session.ts'
+import { count } from '../../ui/format.ts'
+import { Badge, Fact, Facts, Money, PageHead, Problem, Section, Time } from '../../ui/parts.tsx'
+import { Name } from '../../ui/text.tsx'
+import { entriesOf } from './entries.ts'
+import { Lift, Revoke } from './revoke.tsx'
+import type { Session } from './sessions.tsx'
+import { Timeline } from './timeline.tsx'
+
+const TOPICS = ['session', 'approval', 'revocation', 'denial', 'calls'] as const
+const PAGE_SIZE = 500
+/** Pages of the list of sessions that are searched for one. */
+const MAX_PAGES = 50
+
+/** One session: its numbers, its timeline, and its revocation. */
+export function SessionPage({ id }: { readonly id: string }) {
+  const { client, session } = useShared()
+  const [revoking, setRevoking] = useState(false)
+  const found = useLoaded(id, (signal) => findSession(client, id, signal), { topics: TOPICS })
+  const revoked = useLoaded(`revoked ${id}`, (signal) => revocationsOf(client, id, signal), { topics: ['revocation'] })
+  const name = id.split('/').at(-1) ?? id
+  return (
+    <>
+      <PageHead title={<Name of={name} />}>
+        {(revoked.data ?? []).length > 0 && <Badge tone="bad">revoked</Badge>}
+        {hasRole(session, 'killswitch') && (
+          <button type="button" class="danger" onClick={() => setRevoking(true)}>
+            Revoke …
+          </button>
+        )}
+      </PageHead>
+      {found.error !== null && <Problem error={found.error} retry={found.reload} />}
+      {found.data !== null && <Numbers session={found.data} />}
+      {found.data === null && !found.loading && found.error === null && (
+        <p class="note">This gateway no longer lists the session; its records are below.</p>
+      )}
+      {(revoked.data ?? []).map((one) => (
+        <Lift key={one.id} revocation={one} done={revoked.reload} />
+      ))}
+      <Records id={id} />
+      {revoking && <Revoke id={id} session={found.data} done={revoked.reload} close={() => setRevoking(false)} />}
+    </>
+  )
+}
+
+function Numbers({ session }: { readonly session: Session }) {
+  const { id, user, tier, startedAt, lastActivity, calls, denied, pendingApprovals, taints, spent } = session
+  return (
+    <Section title="Summary">
+      <Facts>
+        <Fact name="Session">
+          <Name of={id} />
+        </Fact>
+        <Fact name="User">{user === null ? 'no user' : <Name of={user} />}</Fact>
+        <Fact name="Tier">
+          <Name of={tier} />
+        </Fact>
+        <Fact name="Started">
+          <Time at={startedAt} full />
+        </Fact>
+        <Fact name="Last activity">
+          <Time at={lastActivity} full />
+        </Fact>
+        <Fact name="Calls">
+          {count(calls)}, {count(denied)} denied
+        </Fact>
+        <Fact name="Pending approvals">
+          {pendingApprovals === 0 ? (
+            'none'
+          ) : (
+            <a href={linkTo('approvals', undefined, { session: session.session })}>{count(pendingApprovals)}</a>
+          )}
+        </Fact>
+        <Fact name="Labels">
+          <Name of={taints.join(', ') || 'none'} />
+        </Fact>
+        <Fact name="Spent">
+          <Money micros={spent.micros} currency={spent.currency} />
+        </Fact>
+      </Facts>
+    </Section>
+  )
+}
+
+function Records({ id }: { readonly id: string }) {
+  const { client, session } = useShared()
+  const mayRead = hasRole(session, 'auditor')
+  return (
+    <Section title="Timeline">
+      {mayRead ? (
+        <ReadableRecords id={id} client={client} />
+      ) : (
+        <p class="note">Reading the records of a session needs the role auditor.</p>
+      )}
+    </Section>
+  )
+}
+
+function ReadableRecords({ id, client }: { readonly id: string; readonly client: Client }) {
+  const pages = usePages(
+    id,
+    (cursor, signal) =>
+      client.call('GET /v1/sessions/{id}/timeline', {
+        params: { id },
+        query: { limit: PAGE_SIZE, ...(cursor && { cursor }) },
+        signal,
+      }),
+    TOPICS,
+  )
+  if (pages.data === null)
+    return pages.error === null ? <p class="faint">Loading …</p> : <Problem error={pages.error} retry={pages.reload} />
+  return <Timeline entries={entriesOf(pages.data)} more={pages.more} />
+}
+
+/** The session in the list, or null if the gateway does not list it. */
+async function findSession(client: Client, id: string, signal: AbortSignal): Promise<Session | null> {
+  let cursor: string | null = null
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { items, nextCursor }: { items: readonly Session[]; nextCursor: string | null } = await client.call(
+      'GET /v1/sessions',
+      {
+        query: { limit: PAGE_SIZE, ...(cursor !== null && { cursor }) },
+        signal,
+      },
+    )
+    const found = items.find((one) => one.id === id)
+    if (found !== undefined) return found
+    if (nextCursor === null) return null
+    cursor = nextCursor
+  }
+  return null
+}
+
+async function revocationsOf(client: Client, id: string, signal: AbortSignal) {
+  const { items } = await client.call('GET /v1/revocations', { query: { limit: 500 }, signal })
+  return items.filter(({ target }) => target.session === id)
+}

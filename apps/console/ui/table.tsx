@@ -1,0 +1,172 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Pages } from '../app/query.ts'
+import { count } from './format.ts'
+import { Empty, Problem } from './parts.tsx'
+
+export interface Column<T> {
+  readonly name: string
+  /** A track of a CSS grid, such as `8rem` or `2fr`. */
+  readonly width: string
+  readonly isNumber?: boolean
+  /** Whether narrow screens show it. */
+  readonly isMain?: boolean
+  readonly cell: (item: T) => ComponentChildren
+}
+
+interface TableProps<T> {
+  /** Name of the table for screen readers. */
+  readonly label: string
+  readonly columns: readonly Column<T>[]
+  readonly pages: Pages<T>
+  readonly keyOf: (item: T) => string
+  /** Opens the item of the row with the focus by Enter; its first cell has the link for pointers. */
+  readonly open?: (item: T) => void
+  readonly empty: ComponentChildren
+}
+
+const ROW_PX = 40
+/** Rows above and below those that can be seen. */
+const SPARE_ROWS = 8
+/** The next page is loaded when the end is this near. */
+const AHEAD_ROWS = 30
+
+/** A table of any length: only rows near the visible part are in the document, and further pages are loaded while it is scrolled. */
+export function Table<T>(props: TableProps<T>) {
+  const { pages, label, columns, empty } = props
+  if (pages.data === null) {
+    if (pages.error !== null) return <Problem error={pages.error} retry={pages.reload} />
+    return <p class="faint">Loading …</p>
+  }
+  if (pages.data.length === 0 && pages.more === null && !pages.loading) return <>{empty}</>
+  if (pages.data.length === 0 && pages.more === null) return <p class="faint">Loading …</p>
+  return (
+    <div class="table-block">
+      <div
+        role="table"
+        aria-label={label}
+        aria-rowcount={pages.more === null ? pages.data.length + 1 : -1}
+        class="table"
+      >
+        <div role="rowgroup" class="table-head">
+          <div role="row" class="row" style={gridOf(columns)}>
+            {columns.map(({ name, isNumber, isMain }) => (
+              <span role="columnheader" class={cellClass(isNumber, isMain)}>
+                {name}
+              </span>
+            ))}
+          </div>
+        </div>
+        <Rows {...props} items={pages.data} />
+      </div>
+      <TableFoot pages={pages} />
+    </div>
+  )
+}
+
+function TableFoot<T>({ pages }: { readonly pages: Pages<T> }) {
+  const rows = pages.data?.length ?? 0
+  return (
+    <div class="table-foot">
+      <span>
+        {count(rows)} {rows === 1 ? 'row' : 'rows'}
+        {pages.more === null && !pages.loading ? '' : ' loaded'}
+      </span>
+      {pages.more !== null && (
+        <button type="button" class="small" onClick={pages.more}>
+          Load more
+        </button>
+      )}
+      {pages.error !== null && <Problem error={pages.error} retry={pages.more ?? pages.reload} />}
+    </div>
+  )
+}
+
+function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { readonly items: readonly T[] }) {
+  const box = useRef<HTMLDivElement>(null)
+  const [view, setView] = useState({ top: 0, height: 600 })
+  const [active, setActive] = useState(0)
+  const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS)
+  const last = Math.min(items.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS)
+  const look = () => {
+    if (box.current !== null) setView({ top: box.current.scrollTop, height: box.current.clientHeight })
+  }
+  useEffect(look, [items.length])
+  useEffect(() => {
+    if (pages.more !== null && pages.error === null && last >= items.length - AHEAD_ROWS && view.top > 0) pages.more()
+  })
+  const pressed = (event: KeyboardEvent) => {
+    const to = targetOf(event.key, active, { rows: items.length, page: Math.floor(view.height / ROW_PX) - 1 })
+    const chosen = items[active]
+    if (to === null && (event.key !== 'Enter' || event.target !== box.current || chosen === undefined)) return
+    event.preventDefault()
+    if (to === null) return chosen === undefined ? undefined : open?.(chosen)
+    setActive(to)
+    if (box.current !== null) reveal(box.current, to)
+  }
+  return (
+    <div
+      role="rowgroup"
+      class="table-body"
+      ref={box}
+      tabIndex={0}
+      onScroll={look}
+      onKeyDown={pressed}
+      aria-label="Rows: arrow keys move, Enter opens"
+    >
+      <div style={{ height: `${items.length * ROW_PX}px`, position: 'relative' }} role="presentation">
+        {items.slice(first, last).map((item, index) => (
+          <div
+            role="row"
+            key={keyOf(item)}
+            aria-rowindex={first + index + 2}
+            class={first + index === active ? 'row active' : 'row'}
+            style={{ ...gridOf(columns), top: `${(first + index) * ROW_PX}px` }}
+          >
+            {columns.map(({ cell, isNumber, isMain }) => (
+              <span role="cell" class={cellClass(isNumber, isMain)}>
+                {cell(item)}
+              </span>
+            ))}
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** The row to which a key moves, or null. */
+function targetOf(
+  key: string,
+  from: number,
+  { rows, page }: { readonly rows: number; readonly page: number },
+): number | null {
+  const steps: Readonly<Record<string, number>> = {
+    ...{ ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 },
+    ...{ PageDown: Math.max(1, page), PageUp: -Math.max(1, page), Home: -rows, End: rows },
+  }
+  const step = steps[key]
+  return step === undefined ? null : Math.max(0, Math.min(rows - 1, from + step))
+}
+
+/** Scrolls until a row can be seen. */
+function reveal(box: HTMLElement, row: number): void {
+  const [top, bottom] = [row * ROW_PX, (row + 1) * ROW_PX]
+  if (top < box.scrollTop) box.scrollTop = top
+  if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight
+}
+
+function gridOf<T>(columns: readonly Column<T>[]) {
+  const tracks = (list: readonly Column<T>[]) =>
+    list.map(({ width }) => (width.endsWith('fr') ? `minmax(0, ${width})` : width)).join(' ')
+  return { '--wide': tracks(columns), '--narrow': tracks(columns.filter(({ isMain }) => isMain)) }
+}
+
+function cellClass(isNumber = false, isMain = false): string {
+  return `cell${isNumber ? ' number' : ''}${isMain ? '' : ' minor'}`
+}
+
+/** The state of a list without rows. */
+export function NoRows({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  return <Empty title={title}>{children}</Empty>
+}
