@@ -15,7 +15,7 @@ test('short flags, double dashes and negative numbers stay as they are', () => {
   assert.deepEqual(doubleDashes(['-o', 'json', '--listen', '-5', '-']), ['-o', 'json', '--listen', '-5', '-'])
 })
 
-test('what follows the first bare -- belongs to the child command, flags and further dashes included', () => {
+test('arguments after the first bare -- belong to the child command, flags and further dashes included', () => {
   assert.deepEqual(partAtDashes(['run', '-dir', 'x', '--', 'node', '-print', '--', '1']), {
     own: ['run', '-dir', 'x'],
     child: ['node', '-print', '--', '1'],

@@ -18,9 +18,8 @@ export function program(child: readonly string[] = []): Command {
       commandDescription: (command) => command.description() || command.summary(),
     })
     .configureOutput({
-      outputError: (text, write) => write(text.replace(/^error: /, 'plat: ').replace(/--(?=\w)/g, '-')),
+      outputError: (text, write) => write(`${oneLine(text)}\n`),
     })
-    .showHelpAfterError('Add -help to see how a command is written.')
     .addHelpText(
       'after',
       `
@@ -40,6 +39,17 @@ Start here:
     await useFlags(command.opts(), process.env)
   })
   return plat
+}
+
+/** Returns an error of the parser as one line with the next step: the name that was meant, else where to look. */
+function oneLine(text: string): string {
+  const [problem = '', hint = ''] = text
+    .replace(/^error: /, 'plat: ')
+    .replace(/--(?=\w)/g, '-')
+    .trim()
+    .split('\n')
+  const [, meant] = /^\(Did you mean (.+)\?\)$/.exec(hint) ?? []
+  return `${problem}; ${meant === undefined ? 'add -help to see how it is written' : `did you mean ${meant}?`}`
 }
 
 /** Runs one command line; answers its exit code. Mistakes are one line on stderr, usage mistakes exit 2. */

@@ -72,8 +72,14 @@ const COMMANDS: readonly (readonly [mistake: string, args: (dir: string) => read
     /no running plat found in .*; start one with plat up/,
   ],
   ['no program to run', (dir) => ['run', '-dir', dir, 'a'], /say what to run: plat run <agent> -- <command>/],
-  ['a misspelt command', () => ['validat'], /unknown command 'validat'\n\(Did you mean validate\?\)/],
-  ['a misspelt flag', (dir) => ['up', dir, '-lisen', '1'], /unknown option '-lisen'\n\(Did you mean -listen\?\)/],
+  ['a misspelt command', () => ['validat'], /^plat: unknown command 'validat'; did you mean validate\?\n$/],
+  ['a misspelt flag', (dir) => ['up', dir, '-lisen', '1'], /^plat: unknown option '-lisen'; did you mean -listen\?\n$/],
+  ['a command like no other', () => ['xyzzy'], /^plat: unknown command 'xyzzy'; add -help to see how it is written\n$/],
+  [
+    'a missing argument',
+    () => ['show'],
+    /^plat: missing required argument 'decisionId'; add -help to see how it is written\n$/,
+  ],
 ]
 
 for (const [mistake, args, line] of COMMANDS) {

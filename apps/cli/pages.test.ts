@@ -52,7 +52,7 @@ for (const page of [
   'budgets.md',
   'ledger.md',
 ]) {
-  test(`every command line of plat in docs/${page} is one that is there`, () => {
+  test(`every command line of plat in docs/${page} is one that exists`, () => {
     const lines = linesOf(page)
     assert.ok(lines.length >= 2)
     for (const line of lines) assert.equal(wrongIn(line), null, `plat ${line}`)

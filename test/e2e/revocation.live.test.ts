@@ -219,7 +219,7 @@ test('an invalid revocation is refused with its field, and one without the token
   assert.equal(await code(await token('assistant', 'three')), 'ok')
 })
 
-test('what was revoked stays revoked over a restart, until it is lifted or its time is over', async () => {
+test('a revocation survives a restart, until it is lifted or expires', async () => {
   // Shows D3.cost.revocationsJournalPath.
   const target = { agent: 'default/mallory' }
   const { body: created } = await api('POST', '/v1/revocations', { target, mode: 'suspend' })
@@ -262,7 +262,7 @@ test('each revocation is recorded with its target and author, and the ledger nev
   assert.ok(!ofCalls.some((line) => line.includes('eyJ')))
 })
 
-test('what a file says reaches a running stream, and its end lets the next call pass', async () => {
+test('an entry of the revocations file ends a running stream; once it no longer applies, calls pass', async () => {
   // Shows D3.cost.revocationsFile and D3.cost.revocationsRecheckMillis.
   const bearer = await token('planner', 'p')
   await assertReaches('a file', async () => {

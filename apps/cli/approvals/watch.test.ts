@@ -115,7 +115,7 @@ test('a key that comes before the question could be read decides nothing', async
   assert.deepEqual(gateway.decided, ['approve one'])
 })
 
-test('s skips, what somebody else decided goes away, and q and Ctrl-C end', async () => {
+test('s skips, approvals decided elsewhere disappear, and q and Ctrl-C end', async () => {
   const { clock, gateway, cards, seen } = watching()
   gateway.waiting = [approval('one'), approval('two')]
   await cards.refresh()
@@ -185,7 +185,7 @@ test('arguments are shown whole, and what is cut is not approved by a key', asyn
   assert.deepEqual(gateway.decided, ['approve one', 'deny two'])
 })
 
-test('what an agent sent cannot move the cursor, reverse the text or hide behind a cut', () => {
+test('text of an agent cannot move the cursor, reverse the text or hide behind a cut', () => {
   const hostile = approval('x', { preview: { mode: 'full', text: '\u001b[2J\u202eabc\r\n', truncated: true } })
   assert.equal(previewText(hostile, 100), '?[2J?abc??…')
   assert.equal(previewText(hostile, 4), '?[2…')

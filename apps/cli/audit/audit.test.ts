@@ -10,7 +10,7 @@ import { appendAnchor, appendCheckpoint, fillLedger, ledgerLines } from '@plat/t
 import { writeSegments } from '@plat/testkit/segments'
 import { until } from '@plat/testkit/until'
 import { auditProof, auditVerifyProof } from './proof.ts'
-import { auditRepair } from './repair.ts'
+import { auditRepair, auditRestore } from './repair.ts'
 import { auditTail } from './tail.ts'
 import { auditVerify } from './verify.ts'
 
@@ -69,7 +69,17 @@ test('verify advises to restore a sealed segment that is damaged, and names one 
   assert.equal(await auditVerify({ path, output: 'table' }, output), 3)
   assert.match(printed[0] ?? '', /^broken at record 0 \(.*audit\.jsonl\.0{20}\.jsonl, line 1/)
   assert.match(printed.at(-1) ?? '', /restore this sealed segment from a copy/)
-  assert.doesNotMatch(printed.join(), /plat audit repair/)
+  assert.match(printed.at(-1) ?? '', /plat audit repair <ledger> -from <copy>/)
+  printed = []
+  writeFileSync(join(folder, 'copy'), whole)
+  assert.equal(await auditRestore({ path, from: join(folder, 'copy') }, output), 0)
+  assert.match(
+    printed.join('\n'),
+    /records 0 to \d+ are restored from .*The damaged file is kept, as it was, as .*\.damaged/s,
+  )
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 0)
+  await assert.rejects(auditRestore({ path, from: `${path}.head` }, output), /does not begin with a record of a ledger/)
+  printed = []
   rmSync(segment)
   assert.equal(await auditVerify({ path, output: 'table' }, output), 2)
   assert.match(complained[0] ?? '', /0{20}\.jsonl is missing: restore this segment of the ledger from a copy/)

@@ -50,10 +50,14 @@ export function addAudit(plat: Command): void {
   audit
     .command('repair')
     .argument('<path>', 'the ledger file; the gateway must not be running')
-    .summary('move damage aside and record it, so that the gateway can start')
-    .action(async (path: string) => {
-      const { auditRepair } = await import('./repair.ts')
-      await exitWith(auditRepair({ path }, terminal))
+    .summary('move damage aside and record it, so that the gateway can start; or restore a sealed segment')
+    .option(
+      '--from <file>',
+      'a copy of a sealed segment, from a backup or the archive: replaces the damaged one if it is what was sealed',
+    )
+    .action(async (path: string, { from }: { readonly from?: string }) => {
+      const { auditRepair, auditRestore } = await import('./repair.ts')
+      await exitWith(from === undefined ? auditRepair({ path }, terminal) : auditRestore({ path, from }, terminal))
     })
 }
 
@@ -179,7 +183,7 @@ function addHolds(audit: Command): void {
   const ledger = () => new Option('--ledger <path>', 'the ledger file of a gateway that is stopped')
   audit
     .command('hold')
-    .argument('<target>', '<namespace>/<agent>/<session>, <namespace>/<agent>, or <from>..<to> (two records or times)')
+    .argument('<target>', 'session:<ns>/<agent>/<id>, agent:<ns>/<name>, or <from>..<to> (two records or times)')
     .summary('make a legal hold: segments with such records stay')
     .addOption(dir())
     .addOption(ledger())

@@ -47,7 +47,19 @@ test('holds are made, listed and released by the gateway, or on the ledger of a 
       ['default/assistant/run-1', 'case 7'],
     ],
   )
-  for (const wrong of ['all', '5..2', '2026-13-01..2026-14-01', 'a/b/c/d', '../..', '']) {
+  for (const wrong of [
+    'all',
+    '5..2',
+    '2026-13-01..2026-14-01',
+    'a/b/c/d',
+    '../..',
+    '',
+    'agent:a/b/c',
+    'session:a/b',
+    'agent:',
+    'user:a',
+    'agent:agent:a',
+  ]) {
     await assert.rejects(hold({ dir }, wrong), /cannot be held: write/)
   }
   await assert.rejects(hold({ ledger }, 'default/assistant'), /leave out -ledger/)

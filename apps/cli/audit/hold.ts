@@ -25,7 +25,7 @@ interface HoldView {
 }
 
 const HOW =
-  'write <namespace>/<agent>/<session>, <namespace>/<agent>, or <from>..<to>: two record numbers, or two times (2026-03-01)'
+  'write session:<ns>/<agent>/<id>, agent:<ns>/<name>, or <from>..<to>: two record numbers, or two times (2026-03-01)'
 
 /** `plat audit hold`: segments with such records stay from now on. */
 export async function auditHold(

@@ -1,6 +1,7 @@
-import { parseDuration, rfc3339Micros } from '@plat/core'
+import { rfc3339Micros } from '@plat/core'
 import type { LedgerMoment, RecordFilter } from '@plat/ledger'
 import { CommandError } from '../shared/output.ts'
+import { readTime } from '../shared/times.ts'
 
 /** Flags that select records, as typed. */
 export interface FilterFlags {
@@ -35,9 +36,8 @@ export function filterOf(flags: FilterFlags): RecordFilter | undefined {
 export function momentOf(text: string | undefined, flag: string, now: number): LedgerMoment | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  const before = parseDuration(text)
-  const time = before !== null ? now - before : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
-  if (!Number.isNaN(time)) return { at: rfc3339Micros(time) }
+  const time = readTime(text, now)
+  if (time !== null) return { at: rfc3339Micros(time) }
   throw new CommandError(`-${flag} ${text}: must be a record number, a time such as 2026-11-20T00:00:00Z, or 24h`, 2)
 }
 

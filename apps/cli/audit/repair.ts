@@ -1,11 +1,13 @@
 import { systemClock, systemIds } from '@plat/core'
-import { repairLedger } from '@plat/ledger'
+import { repairLedger, restoreSegment } from '@plat/ledger'
 import { LockedError } from '@plat/state'
 import { CommandError, type Output } from '../shared/output.ts'
 
 /** Sets the damaged part of a ledger aside, byte for byte, and lets the chain go on after the last good record. */
 export async function auditRepair({ path }: { readonly path: string }, output: Output): Promise<number> {
-  const { entries, damage, aside } = await repair(path)
+  const { entries, damage, aside } = await explained(
+    repairLedger({ path, clock: systemClock, ids: systemIds(systemClock) }),
+  )
   if (damage === null || aside === null) {
     output.out(`${path}: ${entries} records, no damage inside; nothing was changed but what any start mends`)
     return 0
@@ -18,9 +20,26 @@ export async function auditRepair({ path }: { readonly path: string }, output: O
   return 0
 }
 
-async function repair(path: string): ReturnType<typeof repairLedger> {
+/** Replaces a damaged sealed segment by a copy, if the copy is what was sealed. */
+export async function auditRestore(
+  { path, from }: { readonly path: string; readonly from: string },
+  output: Output,
+): Promise<number> {
+  const { first, last, wasValid, ...restored } = await explained(restoreSegment(path, from))
+  if (wasValid) {
+    output.out(`${restored.path}: records ${first} to ${last} are what was sealed; nothing was changed`)
+    return 0
+  }
+  output.out(
+    `${restored.path}: records ${first} to ${last} are restored from ${from}, verified against the segment record`,
+  )
+  if (restored.aside !== null) output.out(`The damaged file is kept, as it was, as ${restored.aside}`)
+  return 0
+}
+
+async function explained<T>(work: Promise<T>): Promise<T> {
   try {
-    return await repairLedger({ path, clock: systemClock, ids: systemIds(systemClock) })
+    return await work
   } catch (error) {
     if (error instanceof LockedError) throw new CommandError(`${error.message}; stop the gateway first`)
     if (error instanceof Error) throw new CommandError(error.message)

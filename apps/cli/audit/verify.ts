@@ -47,7 +47,8 @@ const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
 }
 
 /** What to do about damage in a sealed segment, which repair does not change. */
-const SEALED_ADVICE = 'Keep the file, and restore this sealed segment from a copy: the gateway serves calls meanwhile.'
+const SEALED_ADVICE =
+  'Keep the file, and restore this sealed segment from a copy with `plat audit repair <ledger> -from <copy>`: the gateway serves calls meanwhile.'
 
 /** Verifies a ledger and prints the result. Returns the exit code of the finding (0, 3, 4, 5, 6; 2 for unusable files). */
 export async function auditVerify(

@@ -59,10 +59,10 @@ test('a folder becomes a bundle that its key has signed', async () => {
   assert.ok(isSigned(bundle.signatures, keys, 'classical'))
 })
 
-test('what cannot become a bundle is one line that says why', async () => {
+test('a folder that cannot become a bundle is refused with one line', async () => {
   const { make, folder } = await setUp()
   await assert.rejects(make({ revision: '0' }), /-revision: must be a whole number from 1 on/)
-  await assert.rejects(make({ expires: 'soon' }), /-expires: must be a duration such as 24h/)
+  await assert.rejects(make({ expires: 'soon' }), /-expires: soon is not a duration of at least a second/)
   await assert.rejects(make({ keys: [join(folder, 'none.pem')] }), /none\.pem: cannot be read/)
   await assert.rejects(make({ folder: join(folder, 'none') }), /no such file/)
   await symlink('/etc/passwd', join(folder, 'link'))

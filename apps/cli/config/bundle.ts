@@ -1,10 +1,11 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { writeBundle } from '@plat/bundle'
-import { type Clock, parseDuration, reasonOf } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import { openSigner } from '@plat/keys'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
 import { printObject } from '../shared/print.ts'
+import { readDuration } from '../shared/times.ts'
 
 export interface MakeBundle {
   readonly folder: string
@@ -24,7 +25,8 @@ export async function makeBundle(options: MakeBundle, output: Output): Promise<n
   const revision = /^[1-9]\d{0,15}$/.test(options.revision) ? Number(options.revision) : Number.NaN
   if (!Number.isSafeInteger(revision)) throw new CommandError('-revision: must be a whole number from 1 on')
   const issuedAt = Math.floor(clock.now() / 1000)
-  const expiresAt = expiryOf(options.expires, issuedAt)
+  const expiresAt =
+    options.expires === '' ? null : issuedAt + Math.floor(readDuration(options.expires, 'expires') / 1000)
   try {
     const signers = await Promise.all(keys.map((key) => openSigner(key)))
     const files = await filesOf(resolve(folder))
@@ -35,13 +37,6 @@ export async function makeBundle(options: MakeBundle, output: Output): Promise<n
     throw new CommandError(reasonOf(error))
   }
   return 0
-}
-
-function expiryOf(text: string, issuedAt: number): number | null {
-  if (text === '') return null
-  const ms = parseDuration(text)
-  if (ms === null || ms < 1000) throw new CommandError('-expires: must be a duration such as 24h')
-  return issuedAt + Math.floor(ms / 1000)
 }
 
 async function filesOf(folder: string): Promise<{ name: string; bytes: Uint8Array }[]> {

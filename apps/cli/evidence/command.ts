@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { exitCodesLine, findings } from '../shared/exit-codes.ts'
+import { exitCodeRows, exitCodesLine, findings } from '../shared/exit-codes.ts'
 import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
@@ -48,7 +48,7 @@ export function addEvidence(plat: Command): void {
     .command('verify')
     .argument('<file>', 'an evidence object')
     .summary('verify an object, without ledger and gateway')
-    .description(exitCodesLine(findings['evidence verify']))
+    .description(`${exitCodesLine(findings['evidence verify'])} 4 ${exitCodeRows['4']}.`)
     .requiredOption('--key <file>', 'public keys (PEM, JWK or JWK set) of the checkpoints')
     .option('--log-key <file>', 'public keys of the transparency log that checkpoints are anchored in')
     .addOption(format())

@@ -77,7 +77,7 @@ export interface GetOptions {
   readonly file: string
 }
 
-/** `plat evidence get`: never over a file that is there. */
+/** `plat evidence get`: never overwrites a file. */
 export async function evidenceGet({ dir, id, file }: GetOptions, output: Output): Promise<number> {
   const { env } = await findGateway(dir)
   const bytes = await adminBytes(env, `/v1/evidence/${encodeURIComponent(id)}/object`)

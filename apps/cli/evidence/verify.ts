@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
-import { EXIT_CODES, readKeys, VerifyUsageError, verifyEvidence } from '@plat/ledger'
+import { EXIT_CODES, readKeys, UNSIGNED_CHECKPOINT, VerifyUsageError, verifyEvidence } from '@plat/ledger'
 import type { Format, Output } from '../shared/output.ts'
 import { printData } from '../shared/print.ts'
 
@@ -11,7 +11,7 @@ export interface EvidenceVerifyOptions {
   readonly output: Format
 }
 
-/** Checks an evidence object with nothing but the keys: 0 proven, 3 changed, forged or signed by somebody else. */
+/** Checks an evidence object with nothing but the keys: 0 proven, 3 changed, forged or signed by another key, 4 not signed for the given keys. */
 export async function evidenceVerify(
   { file, key, logKey, output: format }: EvidenceVerifyOptions,
   output: Output,
@@ -20,6 +20,10 @@ export async function evidenceVerify(
     const keys = await readKeys(key)
     const logKeys = logKey === undefined ? null : await readKeys(logKey)
     const found = await verifyEvidence(await bytesOf(file), { keys, hmacKey: null, logKeys })
+    if (found === UNSIGNED_CHECKPOINT) {
+      output.out(`unproven: ${found}`)
+      return EXIT_CODES.unproven
+    }
     if (typeof found === 'string') {
       output.out(`broken: ${found}`)
       return EXIT_CODES.broken

@@ -90,7 +90,7 @@ test('servers on stdin and stdout are converted, their variables are secrets, an
   assert.equal(valid, 0, report)
 })
 
-test('what exists is kept, and the steps that are left are printed', async () => {
+test('existing files are kept, and the remaining steps are printed', async () => {
   await imported('mcp-json', '{"mcpServers": {"notes": {"url": "http://127.0.0.1:1/mcp"}}}')
   const before = await text('resources/agents/default/assistant.yaml')
   const both = '{"servers": {"notes": {"url": "http://127.0.0.1:9/mcp"}, "more": {"url": "http://127.0.0.1:2/mcp"}}}'

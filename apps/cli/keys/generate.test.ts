@@ -6,7 +6,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { CommandError } from '../shared/output.ts'
 import { keysGenerate } from './generate.ts'
 
-test('a key that is there stays, and the command says so in one line', async () => {
+test('an existing key stays, and the command says so in one line', async () => {
   const dir = tempFolder()
   const quiet = { out() {}, err() {} }
   assert.equal(await keysGenerate({ dir, format: 'table' }, quiet), 0)

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
-/** How `plat login`, `plat logout` and `plat whoami` are written. */
+/** How `plat login`, `plat logout`, `plat whoami` and `plat console` are written. */
 export function addLogin(plat: Command): void {
   const target = (command: Command) =>
     command
@@ -39,6 +39,19 @@ export function addLogin(plat: Command): void {
     .action(async (options) => {
       const { whoami } = await import('./whoami.ts')
       await exitWith(whoami(options, terminal))
+    })
+  plat
+    .command('console')
+    .summary('open the console in a browser')
+    .description(
+      'Opens the console of a gateway. With the static token, such as that of plat up, a link logs your browser in: it can be used once, within a ' +
+        'minute. With a login of yours the console logs you in at the identity provider.',
+    )
+    .addOption(dir())
+    .option('--no-open', 'print the address, open nothing')
+    .action(async (options) => {
+      const { openConsole } = await import('../console/console.ts')
+      await exitWith(openConsole(options, terminal))
     })
 }
 

@@ -134,7 +134,7 @@ function pinnedWord({ lastSeen, driftedTools, unpinnedTools }: ServerPins): stri
   return unpinnedTools > 0 ? `all but ${unpinnedTools}` : 'yes'
 }
 
-/** A tool that somebody has to look at. */
+/** A tool that a person has to review. */
 function isOpen({ standing }: ToolPinView): boolean {
   return standing === 'drifted' || standing === 'unpinned'
 }

@@ -27,7 +27,7 @@ test('only the members that differ are shown, the pinned words before the offere
   assert.deepEqual(differingLines(null, '{"name":"read"}'), ['name', '  + "read"'])
 })
 
-test('what a terminal would hide or obey is shown as its code, and every letter as itself', () => {
+test('control and invisible characters are shown as their codes, and every letter as itself', () => {
   const [, line] = differingLines(
     null,
     JSON.stringify({ d: 'a\u200bb\u202ec\u00a0d\u001b[2J\u{e0041}é e\u0301 日本 😀' }),

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, parseDuration, parseStrict, reasonOf, rfc3339, systemClock } from '@plat/core'
+import { type Clock, parseStrict, reasonOf, rfc3339, systemClock } from '@plat/core'
 import { isSimulation, type SimulatedCall, type Simulation } from '@plat/gateway/simulation'
 import { admin } from '../shared/admin-api.ts'
 import { EXIT } from '../shared/exit-codes.ts'
@@ -10,6 +10,7 @@ import { homeOf } from '../shared/home.ts'
 import { CommandError, type Format, type Output, plain } from '../shared/output.ts'
 import { printData, printList } from '../shared/print.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
+import { readTime } from '../shared/times.ts'
 import { locateRefused } from '../validate/locate.ts'
 import { withRendered } from '../validate/rendered.ts'
 
@@ -37,7 +38,8 @@ export async function policySimulate(
   const { env } = await findGateway(dir)
   const policies = await readPolicies(file)
   const now = clock.now()
-  const from = sinceOf(since, now)
+  const from = readTime(since, now)
+  if (from === null) throw new CommandError(`-since ${since}: must be a time such as 24h, or 2026-11-20T00:00:00Z`)
   const bar = progressBar(screen, { least: LONG_MS })
   const items: SimulatedCall[] = []
   let counts: Counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
@@ -118,13 +120,4 @@ async function renderPolicies(dir: string): Promise<unknown> {
     if (refused.length > 0) throw new CommandError(refused.join('\n'))
     return parseStrict(await readFile(join(rendered, 'policies.json')))
   })
-}
-
-/** Milliseconds since the epoch. */
-function sinceOf(text: string, now: number): number {
-  const before = parseDuration(text)
-  if (before !== null && before > 0) return now - before
-  const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(time)) throw new CommandError(`-since ${text}: must be a time such as 24h, or 2026-11-20T00:00:00Z`)
-  return time
 }

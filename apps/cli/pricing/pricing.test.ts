@@ -32,13 +32,21 @@ test('the prices of the package are valid, dated, and have the source of their p
     assert.ok(rows.some(({ model }: { model: string }) => model.startsWith(provider)))
 })
 
+test('every model that is priced by tokens has its context window, which bounds what documents cost', () => {
+  const models: Readonly<Record<string, { readonly contextTokens?: number }>> = packagedPrices().models
+  for (const [provider, rows] of Object.entries(PRICES))
+    for (const [model] of rows) assert.ok((models[`${provider}/${model}`]?.contextTokens ?? 0) > 0, model)
+  assert.equal(models['openai/gpt-5']?.contextTokens, 272_000)
+  assert.deepEqual(models['openai/whisper-1'], { perMinute: '0.006' })
+})
+
 test('an update adds and replaces prices of models, and everything else stays', async () => {
   const own = { input: '1', output: '2' }
   const tools = { 'default/search/*': { perCall: '0.002' } }
   const models = { 'openai/our-model': own, 'openai/gpt-4o': own }
   await put('prices.json', { version: 1, currency: 'USD', id: 'ours', models, tools })
   const { text } = await update()
-  assert.match(text, /changed {2}openai\/gpt-4o: 1\/2 -> 2\.5\/10, cachedRead "1\.25"/)
+  assert.match(text, /changed {2}openai\/gpt-4o: 1\/2 -> 2\.5\/10, cachedRead "1\.25", contextTokens 128000/)
   const after = await prices()
   assert.deepEqual([after.models['openai/our-model'], after.tools], [own, tools])
   assert.equal(after.models['openai/gpt-4o'].input, '2.5')

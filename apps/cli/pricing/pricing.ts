@@ -5,8 +5,9 @@ import { pricingProblems } from '@plat/gateway/config-files'
 import { homeOf, writePrivate } from '../shared/home.ts'
 import { CommandError, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printWideList } from '../shared/print.ts'
+import { CONTEXT_TOKENS } from './contexts.ts'
 import { fromLiteLLM } from './litellm.ts'
-import { PRICE_PAGES, PRICES, PRICES_DATE } from './table.ts'
+import { PRICE_PAGES, PRICES, PRICES_DATE, SOUND_PRICES } from './table.ts'
 
 /** A `prices.json` (docs/budgets.md). */
 interface PriceFile extends Readonly<Record<string, unknown>> {
@@ -19,6 +20,7 @@ const LITELLM_SOURCE = 'litellm'
 
 /** The table of this package as a `prices.json`. */
 export function packagedPrices(): PriceFile {
+  const contexts = contextsByModel()
   const models = Object.entries(PRICES).flatMap(([provider, rows]) =>
     rows.map(([model, input, output, cachedRead = '', cachedWrite = '', longInput]) => {
       const { above: aboveInputTokens, ...long } = longInput ?? { above: 0 }
@@ -26,12 +28,25 @@ export function packagedPrices(): PriceFile {
         ...{ input, output },
         ...(cachedRead !== '' && { cachedRead }),
         ...(cachedWrite !== '' && { cachedWrite }),
+        contextTokens: contexts.get(`${provider}/${model}`),
         ...(longInput !== undefined && { tiers: [{ aboveInputTokens, ...long }] }),
       }
       return [`${provider}/${model}`, prices] as const
     }),
   )
-  return { version: 1, currency: 'USD', id: `plat-${PRICES_DATE}`, models: Object.fromEntries(models) }
+  return {
+    version: 1,
+    currency: 'USD',
+    id: `plat-${PRICES_DATE}`,
+    models: { ...Object.fromEntries(models), ...SOUND_PRICES },
+  }
+}
+
+function contextsByModel(): ReadonlyMap<string, number> {
+  const rows = Object.entries(CONTEXT_TOKENS).flatMap(([provider, contexts]) =>
+    contexts.flatMap(([tokens, ...models]) => models.map((model) => [`${provider}/${model}`, tokens] as const)),
+  )
+  return new Map(rows)
 }
 
 /** `plat pricing list`: the prices of this package, with their source. */
@@ -48,7 +63,11 @@ export async function pricingList(format: WideFormat, output: Output): Promise<n
       ...{ model: ({ model }) => model, input: price('input'), output: price('output'), cached: price('cachedRead') },
       date: ({ date }) => date,
     },
-    further: { 'cache write': price('cachedWrite'), source: ({ source }) => source },
+    further: {
+      'cache write': price('cachedWrite'),
+      'context tokens': price('contextTokens'),
+      source: ({ source }) => source,
+    },
   })
   return 0
 }

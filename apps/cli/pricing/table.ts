@@ -578,3 +578,12 @@ export const PRICES: Readonly<Record<keyof typeof PRICE_PAGES, readonly PriceRow
     ['xai.grok-code-fast-1', '5', '25'],
   ],
 }
+
+/** Prices of sound, from the same list: per minute of it, or per 1,000,000 characters of speech; those of tokens where the provider reports them. */
+export const SOUND_PRICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'openai/whisper-1': { perMinute: '0.006' },
+  'openai/gpt-4o-transcribe': { input: '2.5', output: '10', perMinute: '0.006' },
+  'openai/gpt-4o-mini-transcribe': { input: '1.25', output: '5', perMinute: '0.003' },
+  'openai/tts-1': { characters: '15' },
+  'openai/tts-1-hd': { characters: '30' },
+}

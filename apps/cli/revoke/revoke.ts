@@ -1,4 +1,4 @@
-import { closest, parseDuration, rfc3339, systemClock } from '@plat/core'
+import { closest, rfc3339, systemClock } from '@plat/core'
 import { isRevocationView, type RevocationView } from '@plat/gateway/revocations'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { fetchAgent, readAgent } from '../shared/agent.ts'
@@ -6,6 +6,7 @@ import { type FoundGateway, findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
 import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printList } from '../shared/print.ts'
+import { readDuration } from '../shared/times.ts'
 
 export interface RevokeOptions {
   readonly dir?: string | undefined
@@ -34,7 +35,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
     target: parseTarget(options.target),
     mode,
     ...(reason !== undefined && { reason }),
-    ...(options.for !== undefined && { expiresAt: endAfter(options.for) }),
+    ...(options.for !== undefined && { expiresAt: rfc3339(systemClock.now() + readDuration(options.for, 'for')) }),
   }
   const { home, env } = await findGateway(options.dir)
   const made = await askToRevoke(env, request)
@@ -140,12 +141,4 @@ function targetText({ target }: RevocationView): string {
   return Object.entries(target)
     .map(([scope, name]) => (name === true ? scope : `${scope}:${name}`))
     .join()
-}
-
-function endAfter(duration: string): string {
-  const ms = parseDuration(duration)
-  if (ms === null || ms < 1000) {
-    throw new CommandError(`-for: ${duration} is not a duration of at least a second; write it as 15m or 1h`, 2)
-  }
-  return rfc3339(systemClock.now() + ms)
 }

@@ -1,10 +1,11 @@
 import { userInfo } from 'node:os'
-import { parseDuration, systemClock } from '@plat/core'
+import { systemClock } from '@plat/core'
 import { fetchAgent, readAgent } from '../shared/agent.ts'
 import { mint } from '../shared/broker.ts'
 import { findGateway } from '../shared/gateway.ts'
-import { CommandError, type Format, type Output } from '../shared/output.ts'
+import type { Format, Output } from '../shared/output.ts'
 import { printObject } from '../shared/print.ts'
+import { readDuration } from '../shared/times.ts'
 
 export interface TokenMintOptions {
   readonly dir?: string | undefined
@@ -23,6 +24,7 @@ const CLOCKS_MS = 5000
 export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
   const { home, env } = await findGateway(options.dir)
   const agent = home === null ? await fetchAgent(env, options.agent) : await readAgent(home.dir, options.agent)
+  const ttlSeconds = options.ttl === undefined ? null : Math.floor(readDuration(options.ttl, 'ttl') / 1000)
   const requestedAt = systemClock.now()
   const minted = await mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, {
     namespace: agent.namespace,
@@ -31,20 +33,13 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
     user: options.user ?? userInfo().username,
     scopes: options.scope.length > 0 ? options.scope : agent.scopes,
     tier: agent.tier,
-    ttlSeconds: options.ttl === undefined ? agent.maxTTLSeconds : ttlSeconds(options.ttl),
+    ttlSeconds: ttlSeconds ?? agent.maxTTLSeconds,
   })
   const { token, expiresAt, spiffeId, jti } = minted
-  const shorterMs = options.ttl === undefined ? 0 : requestedAt + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
+  const shorterMs = ttlSeconds === null ? 0 : requestedAt + ttlSeconds * 1000 - Date.parse(expiresAt)
   if (shorterMs > CLOCKS_MS)
     output.err(`-ttl: ${options.ttl} exceeds the limit of the broker; the token expires sooner`)
   if (options.format === 'token') output.out(token)
   else printObject(output, options.format, { token, expiresAt, spiffeId, jti })
   return 0
-}
-
-function ttlSeconds(text: string): number {
-  const ms = parseDuration(text)
-  if (ms === null || ms < 1000)
-    throw new CommandError(`-ttl: ${text} is not a duration of at least a second; write it as 15m or 1h`, 2)
-  return Math.floor(ms / 1000)
 }

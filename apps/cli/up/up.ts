@@ -42,6 +42,8 @@ export interface UpOptions {
 export interface Up {
   readonly home: PlatFolder
   readonly env: HomeEnv
+  /** Null: the console is off. */
+  readonly consoleUrl: string | null
   readonly store: ResourceStore
   /** Returns what is refused or probably not meant, as of now. */
   problems(): Promise<Problems>
@@ -133,7 +135,8 @@ async function startParts(context: {
   await writeHomeEnv(home, env)
   undo.push(writeSchemasSoon(home, { clock, log: operatorLog }))
   const changes = await createChangeFinder({ home, render, config })
-  return { home, env, store, problems: createProblemFinder({ home, store, render, config }), changes, stop }
+  const { consoleUrl } = gateway
+  return { home, env, consoleUrl, store, problems: createProblemFinder({ home, store, render, config }), changes, stop }
 }
 
 /** Writes the schemas for editors when the start is over: no call needs them. Returns a function that cancels it, or waits for it. */
@@ -190,6 +193,7 @@ async function startServing(
     clock,
     ids,
     resources: { dir: resourcesOf(home), store },
+    consoleAssets: async () => (await import('@plat/console')).consoleAssets(),
     stdioSocket,
     stdioReady,
   })
@@ -300,6 +304,11 @@ export async function screen(running: Up): Promise<string[]> {
     ...(running.env.PLAT_ADMIN_URL === running.env.PLAT_GATEWAY_URL
       ? []
       : [`  admin     ${running.env.PLAT_ADMIN_URL}`]),
+    ...(running.consoleUrl === null
+      ? []
+      : [
+          `  console   ${running.consoleUrl} (log in: ${commandName(process.env)} console${dirArgument(running.home.dir, '-dir ')})`,
+        ]),
     `  identity  ${running.env.PLAT_IDENTITY_URL}`,
     `  state     ${running.home.state}`,
     '',
