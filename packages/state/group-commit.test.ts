@@ -63,9 +63,9 @@ test('an endless stream of entries does not postpone a commit for ever', async (
 
 test('while callers of the last commit are missing, idle turns are waited out up to a limit', async () => {
   const { writes, add } = setUp()
-  const crowd = (size: number) => Array.from({ length: size }, () => add())
-  await Promise.all(crowd(16))
-  const reported = crowd(15)
+  const callers = (size: number) => Array.from({ length: size }, () => add())
+  await Promise.all(callers(16))
+  const reported = callers(15)
   await turn()
   await turn()
   await turn()
@@ -74,13 +74,13 @@ test('while callers of the last commit are missing, idle turns are waited out up
   await Promise.all(reported)
   assert.deepEqual(writes, [16, 16])
   // The end of a turn starts a write, hence one more turn; the sixteenth entry never arrives.
-  const late = crowd(15)
+  const late = callers(15)
   for (let n = 0; n < GATHER_TURNS + 2; n++) await turn()
   assert.deepEqual(writes, [16, 16, 15])
   await Promise.all(late)
 })
 
-test('two halves of a crowd that separated share a commit again', async () => {
+test('two halves of callers that separated share a commit again', async () => {
   const { writes, add } = setUp()
   const caller = async () => {
     for (let n = 0; n < 4; n++) await add()
@@ -93,9 +93,9 @@ test('two halves of a crowd that separated share a commit again', async () => {
 
 test('when all notified callers are back, no further turn is waited for', async () => {
   const { writes, add } = setUp()
-  const crowd = () => Array.from({ length: 16 }, () => add())
-  await Promise.all(crowd())
-  const reported = crowd()
+  const callers = () => Array.from({ length: 16 }, () => add())
+  await Promise.all(callers())
+  const reported = callers()
   await turn()
   assert.deepEqual(writes, [16, 16])
   await Promise.all(reported)

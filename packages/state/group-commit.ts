@@ -17,7 +17,7 @@ export const GATHER_TURNS = 8
 /** Smaller groups are not waited for: once they end, a lone entry would pay for it. */
 const FEW_RECORDS = 8
 /** With fewer callers, two halves do not pay: a commit costs about as much as making fifty entries. */
-const CROWD_RECORDS = 128
+const MANY_RECORDS = 128
 /** Approximate cost of one entry, in milliseconds: encode, hash, notify the caller, write. */
 const ENTRY_MS = 0.008
 /** Maximum UTF-8 bytes per UTF-16 unit. */
@@ -89,7 +89,7 @@ export class GroupCommit {
   #turns = 0
   #gathered = 0
   /** Entries acknowledged by the last commit plus those pending then: as many may be back for the next one. */
-  #crowd = 0
+  #expected = 0
   /** Number of pending entries that starts a commit before the turn is over. */
   #enough = Number.POSITIVE_INFINITY
   #fault: Error | null = null
@@ -198,8 +198,8 @@ export class GroupCommit {
   readonly #turnEnds = (): void => {
     if (this.#state !== 'scheduled') return
     // Callers of the last commit call similar upstreams and return one after the other: the commit waits for their number.
-    const isCrowd = this.#crowd >= FEW_RECORDS
-    const isWhole = isCrowd ? this.#waitingRecords >= this.#crowd : this.#waitingRecords === this.#gathered
+    const isMany = this.#expected >= FEW_RECORDS
+    const isWhole = isMany ? this.#waitingRecords >= this.#expected : this.#waitingRecords === this.#gathered
     if (isWhole || this.#turns === GATHER_TURNS) {
       this.#commit()
       return
@@ -236,8 +236,8 @@ export class GroupCommit {
     const records = waiters.length
     const last = waiters.at(-1)
     if (last !== undefined) this.#onCommit?.({ records, bytes: length, seconds: ms / 1000 }, last)
-    this.#crowd = records + this.#waitingRecords
-    this.#enough = this.#halfOf(this.#crowd, ms)
+    this.#expected = records + this.#waitingRecords
+    this.#enough = this.#halfOf(this.#expected, ms)
     // The other half is written while this one is notified and returns.
     const goesOn = this.#waitingRecords >= this.#enough
     if (goesOn) this.#commit()
@@ -245,10 +245,10 @@ export class GroupCommit {
     if (!goesOn) this.#next()
   }
 
-  /** Returns half of the crowd if two commits of a half take less time than one of all; else a number that is never reached. */
-  #halfOf(crowd: number, commitMs: number): number {
-    const divides = crowd >= CROWD_RECORDS && commitMs < crowd * ENTRY_MS
-    return divides ? Math.ceil(crowd / 2) : Number.POSITIVE_INFINITY
+  /** Returns half of the expected entries if two commits of a half take less time than one of all; else a number that is never reached. */
+  #halfOf(expected: number, commitMs: number): number {
+    const divides = expected >= MANY_RECORDS && commitMs < expected * ENTRY_MS
+    return divides ? Math.ceil(expected / 2) : Number.POSITIVE_INFINITY
   }
 
   #takeBatch(): Batch {

@@ -7,29 +7,29 @@ test('a SwapRemoveSet equals a Set after any operations', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.boolean(), fc.nat(9))), (steps) => {
       const members = Array.from({ length: 10 }, (_, id) => ({ id, place: NOWHERE }))
-      const bag = new SwapRemoveSet<(typeof members)[number]>()
+      const swapped = new SwapRemoveSet<(typeof members)[number]>()
       const set = new Set<number>()
       for (const [joins, id] of steps) {
         const member = members[id]
         assert.ok(member)
-        if (joins && !set.has(id)) bag.add(member)
-        if (!joins) bag.delete(member)
+        if (joins && !set.has(id)) swapped.add(member)
+        if (!joins) swapped.delete(member)
         if (joins) set.add(id)
         else set.delete(id)
-        assert.equal(bag.size, set.size)
-        assert.deepEqual([...bag].map((one) => one.id).sort(), [...set].sort())
+        assert.equal(swapped.size, set.size)
+        assert.deepEqual([...swapped].map((one) => one.id).sort(), [...set].sort())
       }
     }),
   )
 })
 
 test('a member that leaves during iteration does not hide another one', () => {
-  const bag = new SwapRemoveSet<{ place: number }>()
-  for (let count = 0; count < 5; count++) bag.add({ place: NOWHERE })
+  const swapped = new SwapRemoveSet<{ place: number }>()
+  for (let count = 0; count < 5; count++) swapped.add({ place: NOWHERE })
   let requested = 0
-  for (const member of bag) {
+  for (const member of swapped) {
     requested++
-    bag.delete(member)
+    swapped.delete(member)
   }
-  assert.deepEqual([requested, bag.size], [5, 0])
+  assert.deepEqual([requested, swapped.size], [5, 0])
 })

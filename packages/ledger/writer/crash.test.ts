@@ -94,37 +94,37 @@ async function failAt(fault: DiskFault): Promise<void> {
 }
 
 /** Callers that append again once acknowledged: enough of them to be kept in two halves. */
-const CROWD = 128
+const CALLERS = 128
 const APPENDS_EACH = 3
 
-/** Acknowledged records of a crowd, until its first refusal. */
-async function crowd(ledger: FileLedger, acknowledged: Head[]): Promise<void> {
+/** Acknowledged records of many callers, until its first refusal. */
+async function appendByMany(ledger: FileLedger, acknowledged: Head[]): Promise<void> {
   const caller = async (name: number) => {
     for (let n = 0; n < APPENDS_EACH; n++)
       acknowledged.push(await ledger.append({ kind: 'admin', tool: `t${name}-${n}` }))
   }
-  await Promise.allSettled(Array.from({ length: CROWD }, (_, name) => caller(name)))
+  await Promise.allSettled(Array.from({ length: CALLERS }, (_, name) => caller(name)))
 }
 
-test('one half of a crowd is acknowledged while the other is written, and no failure loses records of either', async () => {
+test('one half of many callers is acknowledged while the other is written, and no failure loses records of either', async () => {
   const clean = new MemoryDisk()
   const ledger = await openLedger(options(clean))
   const all: Head[] = []
-  await crowd(ledger, all)
+  await appendByMany(ledger, all)
   await ledger.close()
-  assert.equal(all.length, CROWD * APPENDS_EACH)
+  assert.equal(all.length, CALLERS * APPENDS_EACH)
   await holdsAll(new MemoryDisk(clean.afterPowerCut()), all, 'no fault')
   const lines = clean.events.flatMap((event) =>
     event.op === 'write' ? [event.bytes.toString().split('\n').length - 1] : [],
   )
-  assert.ok(lines.includes(CROWD / 2), `records of each commit: ${lines}`)
+  assert.ok(lines.includes(CALLERS / 2), `records of each commit: ${lines}`)
   const kinds: readonly DiskFault['kind'][] = ['EIO', 'short']
   for (let at = 3; at < clean.operations; at++) {
     for (const kind of kinds) {
       const disk = new MemoryDisk(new Map(), [{ at, kind }])
       const failing = await openLedger(options(disk))
       const acknowledged: Head[] = []
-      await crowd(failing, acknowledged)
+      await appendByMany(failing, acknowledged)
       // The power fails while the ledger is open. Half of a write may be on disk: opening cuts it off.
       const cut = new MemoryDisk(disk.afterPowerCut())
       await failing.close()

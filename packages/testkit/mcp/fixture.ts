@@ -12,9 +12,9 @@ import {
   McpServer,
 } from '@modelcontextprotocol/server'
 import { closed, listening } from '../local.ts'
-import { addAsks } from './asks.ts'
 import { addCompletion, addPrompts, addResources } from './content.ts'
 import { states } from './rounds.ts'
+import { addServerRequests } from './server-requests.ts'
 import { Sessions } from './sessions.ts'
 import { TaskFixture } from './tasks/task-fixture.ts'
 import { addTools } from './tools.ts'
@@ -66,7 +66,7 @@ export function fixtureServer(era: McpRequestContext['era']): McpServer {
   const options = { capabilities, requestState: { verify: states.verify } }
   const server = new McpServer({ name: 'fixture', version: '1.0.0' }, options)
   addTools(server)
-  addAsks(server, era)
+  addServerRequests(server, era)
   addResources(server)
   addPrompts(server)
   addCompletion(server)

@@ -237,11 +237,11 @@ test('a bound session proves its key for each call, to the address that the gate
 })
 
 test('a required nonce is part of this proof and the next ones', async () => {
-  const asks = refusing(401, 'invalid_dpop_proof', {
+  const nonceRequired = refusing(401, 'invalid_dpop_proof', {
     'www-authenticate': 'DPoP error="use_dpop_nonce"',
     'dpop-nonce': 'n1',
   })
-  const { sent, post } = await setUp([asks, ok], { dpop: true })
+  const { sent, post } = await setUp([nonceRequired, ok], { dpop: true })
   await post()
   await post()
   assert.deepEqual(

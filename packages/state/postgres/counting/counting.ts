@@ -12,7 +12,7 @@ const MAX_FLIGHTS = 4
 /** Maximum number of these on locked counters, so that the others proceed. */
 const MAX_ISOLATED_FLIGHTS = 2
 /** Another transaction starts beside those in progress when this many operations wait, or after this time, in milliseconds. */
-const CROWD = 32
+const BUSY_QUEUE = 32
 const LINGER_MS = 20
 /** Maximum number of operations considered for a batch: more than the calls of a gateway that can wait for a locked counter. */
 const SCAN = 16_384
@@ -169,7 +169,7 @@ export class Counting {
   #dispatch(): void {
     this.#cancelLinger()
     while (this.#queue.length > 0 && this.#flights.size < MAX_FLIGHTS) {
-      if (this.#flights.size > 0 && this.#queue.length < CROWD && !this.#hasLingered()) break
+      if (this.#flights.size > 0 && this.#queue.length < BUSY_QUEUE && !this.#hasLingered()) break
       const flight = this.#nextFlight()
       if (flight === null) {
         // Without transactions in progress, every considered operation was refused: those behind them are next.

@@ -34,7 +34,7 @@ test('a write is only a proposal unless the mode is apply, and only reads the cl
     ],
   )
   assert.deepEqual(toolsOf(fixture).slice(3), WRITES)
-  for (const tool of WRITES) assert.equal(fixture.asks(tool, { ...WEB, replicas: 1 }), null)
+  for (const tool of WRITES) assert.equal(fixture.requirements(tool, { ...WEB, replicas: 1 }), null)
   const shut = await setUpCluster(t, { config: { writes: { mode: 'disabled' } } })
   assert.deepEqual(toolsOf(shut), ['k8s_list', 'k8s_get', 'k8s_logs'])
 })
@@ -87,18 +87,18 @@ test('an applied write makes exactly the described change', async (t) => {
 test('each applied write needs an approval, unless approval is by policy', async (t) => {
   // Shows D3.k8sOps.writes.approval.
   const fixture = await setUpCluster(t, { config: { writes: { mode: 'apply' } } })
-  assert.deepEqual(fixture.asks('k8s_scale', { ...WEB, replicas: 0 }), {
+  assert.deepEqual(fixture.requirements('k8s_scale', { ...WEB, replicas: 0 }), {
     approval: 'each change of the cluster needs an approval (k8sOps.writes.approval)',
     presentedArguments: 'scale Deployment shop/web to 0 replicas',
     holds: [],
   })
   for (const tool of WRITES.slice(1)) {
     const { kind: _, ...pod } = WEB
-    assert.match(fixture.asks(tool, tool === 'k8s_restart' ? WEB : pod)?.presentedArguments ?? '', /shop\/web$/)
+    assert.match(fixture.requirements(tool, tool === 'k8s_restart' ? WEB : pod)?.presentedArguments ?? '', /shop\/web$/)
   }
-  assert.equal(fixture.asks('k8s_list', { kind: 'Pod' }), null)
+  assert.equal(fixture.requirements('k8s_list', { kind: 'Pod' }), null)
   const free = await setUpCluster(t, { config: { writes: { mode: 'apply', approval: 'policy' } } })
-  assert.equal(free.asks('k8s_scale', { ...WEB, replicas: 0 }), null)
+  assert.equal(free.requirements('k8s_scale', { ...WEB, replicas: 0 }), null)
 })
 
 test('writes are limited to their namespaces and to maxReplicas', async (t) => {

@@ -36,7 +36,7 @@ export class Sink {
   readonly #cursor: string
   readonly #reader: LedgerReader
   readonly #deadLetters: DeadLetters
-  readonly #pace: SinkBackoff
+  readonly #backoff: SinkBackoff
   /** The last record that the cursor covers. */
   #done: number
   /** Result that is not yet on disk: dead letters to write, and then the new cursor. */
@@ -55,7 +55,7 @@ export class Sink {
       config.deadLetterPath || `${dir}/${config.name}.deadletter.jsonl`,
       config.deadLetterMaxBytes,
     )
-    this.#pace = new SinkBackoff(config.batchSize, ids)
+    this.#backoff = new SinkBackoff(config.batchSize, ids)
     this.#done = place?.seq ?? -1
   }
 
@@ -104,13 +104,13 @@ export class Sink {
       if (this.#state === 'closed' || (this.#state === 'closing' && pauseMs > 0 && this.#isIdle)) return
       if (pauseMs > 0 && this.#state === 'running') await this.#rest(pauseMs)
       // An unreachable receiver would not get the remaining records either.
-      if (this.#state !== 'running' && this.#pace.isFailing) return
+      if (this.#state !== 'running' && this.#backoff.isFailing) return
     }
   }
 
   /** All records are delivered, also those written during the last delivery; or the receiver is unreachable. */
   get #isIdle(): boolean {
-    return this.#pace.isFailing || this.#done >= this.#parts.head().seq
+    return this.#backoff.isFailing || this.#done >= this.#parts.head().seq
   }
 
   #rest(ms: number): Promise<void> {
@@ -129,7 +129,7 @@ export class Sink {
     try {
       if (this.#owed !== null) return await this.#settle()
       const upTo = head().seq
-      const lines = await this.#reader.next({ upTo, count: this.#pace.limit, bytes: batchBytesOf(config) })
+      const lines = await this.#reader.next({ upTo, count: this.#backoff.limit, bytes: batchBytesOf(config) })
       if (lines.length === 0) return config.pollIntervalMillis
       const batch = this.#fitting(lines)
       const delivery = await this.#parts.receiver.deliver(batch)
@@ -164,7 +164,7 @@ export class Sink {
       return await this.#passed(batch[count - 1]?.record, letters, count - letters.length)
     }
     if (batch.length > 1) {
-      this.#pace.narrow(batch.length)
+      this.#backoff.narrow(batch.length)
       this.#parts.metrics.failed(this.#parts.config.name)
       return 0
     }
@@ -202,8 +202,8 @@ export class Sink {
     this.#done = owed.last.seq
     this.tellLag()
     if (owed.delivered > 0) metrics.delivered(config.name, owed.delivered)
-    if (this.#pace.isFailing) log.info({ sink: config.name, seq: this.#done }, 'audit sink delivers again')
-    this.#pace.succeeded()
+    if (this.#backoff.isFailing) log.info({ sink: config.name, seq: this.#done }, 'audit sink delivers again')
+    this.#backoff.succeeded()
     return 0
   }
 
@@ -211,8 +211,8 @@ export class Sink {
     const { config, log, metrics } = this.#parts
     if (this.#state === 'closed') return 0
     metrics.failed(config.name)
-    if (!this.#pace.isFailing) log.warn({ sink: config.name, reason }, 'audit sink delivery failed, will retry')
-    return Math.max(this.#pace.failed(), retryAfterMs)
+    if (!this.#backoff.isFailing) log.warn({ sink: config.name, reason }, 'audit sink delivery failed, will retry')
+    return Math.max(this.#backoff.failed(), retryAfterMs)
   }
 }
 

@@ -59,15 +59,15 @@ test('a person logs in at the identity provider, and has roles as with a token',
   const { body } = await session()
   assert.deepEqual([body.name, body.issuer, body.login], ['user:ada', people.url, 'oidc'])
   assert.deepEqual(body.namespaceRoles, { shop: ['killswitch'] })
-  const asks = async (method: string, path: string, target?: object) => {
+  const statusOf = async (method: string, path: string, target?: object) => {
     const csrf = String((await session()).body.csrf)
     return (await page(method, path, { cookie: cookie(), csrf, headers: here, ...(target && { body: { target } }) }))
       .status
   }
-  assert.equal(await asks('GET', '/v1/approvals'), 200)
-  assert.equal(await asks('GET', '/v1/audit/records'), 403)
-  assert.equal(await asks('POST', '/v1/revocations', { namespace: 'shop' }), 201)
-  assert.equal(await asks('POST', '/v1/revocations', { namespace: 'bank' }), 403)
+  assert.equal(await statusOf('GET', '/v1/approvals'), 200)
+  assert.equal(await statusOf('GET', '/v1/audit/records'), 403)
+  assert.equal(await statusOf('POST', '/v1/revocations', { namespace: 'shop' }), 201)
+  assert.equal(await statusOf('POST', '/v1/revocations', { namespace: 'bank' }), 403)
 })
 
 test('a login of another browser, changed or used, begins no session', async (t) => {

@@ -18,7 +18,7 @@ test('all sessions of the agent and user for which a task was created can access
   assert.equal((await post(get, { token: later })).error, null)
 
   const reached = agent.reached.length
-  const unknown = await post(rpc('GetTask', { id: 'of-nobody' }))
+  const unknown = await post(rpc('GetTask', { id: 'unknown-task' }))
   const strangers = [token(STRANGER), token({ act: { sub: 'user:bob' } }), token({ act: undefined })]
   for (const other of strangers) {
     const foreign = await post(get, { token: other })
@@ -87,7 +87,7 @@ test('a list of the context of another caller is empty, like that of a context t
   assert.equal(own.tasks.length, 1)
   assert.notEqual(own.nextPageToken, '')
   const foreign = await list(contextId, token(STRANGER))
-  assert.deepEqual(JSON.parse(foreign.text), JSON.parse((await list('of-nobody', token(STRANGER))).text))
+  assert.deepEqual(JSON.parse(foreign.text), JSON.parse((await list('unknown-task', token(STRANGER))).text))
   assert.deepEqual(JSON.parse(foreign.text).result, { tasks: [], nextPageToken: '', pageSize: 1, totalSize: 0 })
 })
 

@@ -88,7 +88,7 @@ test('each preset uses the endpoints of its provider unless others are configure
   // Shows D3.tokenVault.providers.preset, D3.tokenVault.providers.tenant, D3.tokenVault.providers.domain,
   // D3.tokenVault.providers.authorizationURL, D3.tokenVault.providers.extraAuthParams, D3.tokenVault.providers.scopes.
   const { outside, login } = await authorizationServer(t)
-  const asks = async (own: Partial<ProviderConfig>) => {
+  const consentAddress = async (own: Partial<ProviderConfig>) => {
     const to = await providerOf(own, { ...outside, login }).consentURL(CONSENT)
     assert.ok(!isRefusal(to))
     return to
@@ -113,10 +113,10 @@ test('each preset uses the endpoints of its provider unless others are configure
     ],
   ]
   for (const [own, place] of places) {
-    const { origin, pathname } = await asks(own)
+    const { origin, pathname } = await consentAddress(own)
     assert.equal(origin + pathname, place)
   }
-  const google = await asks({
+  const google = await consentAddress({
     preset: 'google',
     scopes: ['a', 'b'],
     extraAuthParams: { prompt: 'select_account' },
@@ -134,7 +134,7 @@ test('each preset uses the endpoints of its provider unless others are configure
     client_id: 'plat',
     response_type: 'code',
   })
-  const plain = await asks({ preset: 'github', disablePKCE: true })
+  const plain = await consentAddress({ preset: 'github', disablePKCE: true })
   assert.equal(plain.searchParams.has('code_challenge'), false)
 })
 

@@ -39,7 +39,7 @@ export interface ClusterFixture {
   readonly seen: readonly ReceivedRequest[]
   /** Rewrites the token file. */
   token(text: string): Promise<void>
-  asks(tool: string, args: object): CallRequirements | null
+  requirements(tool: string, args: object): CallRequirements | null
   /** Calls a tool as the gateway does, with its checks first. */
   call(tool: string, args: object, signal?: AbortSignal): Promise<CallResult>
   result(tool: string, args: object): Promise<ToolResult>
@@ -111,7 +111,7 @@ export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Pr
     server,
     seen,
     token: (text) => writeFile(tokenFile, text),
-    asks: (name, args) => toolOf(name).requirements(args),
+    requirements: (name, args) => toolOf(name).requirements(args),
     async call(name, args, signal = new AbortController().signal) {
       const tool = toolOf(name)
       const result =

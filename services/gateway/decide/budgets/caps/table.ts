@@ -65,7 +65,7 @@ export class BudgetTable {
     this.budgets = counting.filter((one) => one instanceof Budget)
     this.templates = counting.filter((one) => one instanceof Template)
     this.#order = new Map(counting.map((one, at) => [one, at]))
-    for (const entry of all) this.#shelve(entry, entry.match)
+    for (const entry of all) this.#addToIndex(entry, entry.match)
   }
 
   /**
@@ -86,8 +86,8 @@ export class BudgetTable {
   #find(caller: Caller): Found {
     const { namespace, agent, groups } = caller
     const may = new Set<Entry>(this.#others)
-    const add = (shelf: BudgetsByName, name: string) => {
-      for (const entry of shelf.get(name) ?? []) may.add(entry)
+    const add = (index: BudgetsByName, name: string) => {
+      for (const entry of index.get(name) ?? []) may.add(entry)
     }
     add(this.#agents, agent)
     add(this.#agents, `${namespace}/${agent}`)
@@ -103,7 +103,7 @@ export class BudgetTable {
   }
 
   /** Indexes an entry by the plain names of its most specific key. */
-  #shelve(entry: Entry, { agents, users, groups, namespaces }: Match): void {
+  #addToIndex(entry: Entry, { agents, users, groups, namespaces }: Match): void {
     if (isPlain(agents)) {
       for (const agent of agents) for (const name of namesOf(agent, namespaces)) put(this.#agents, name, entry)
     } else if (isPlain(users)) for (const user of users) put(this.#users, user, entry)
@@ -126,9 +126,9 @@ function userNames({ user, issuer }: Caller): readonly string[] {
   return user === null ? [] : [user, `${issuer}#${user}`]
 }
 
-function put(shelf: BudgetsByName, name: string, entry: Entry): void {
-  const entries = shelf.get(name)
-  if (entries === undefined) shelf.set(name, [entry])
+function put(index: BudgetsByName, name: string, entry: Entry): void {
+  const entries = index.get(name)
+  if (entries === undefined) index.set(name, [entry])
   else entries.push(entry)
 }
 

@@ -28,7 +28,7 @@ const agentWithNamespace: Subject = ({ identity }) => `${identity.namespace}/${i
 const userWithIssuer: Subject = ({ identity: { user, issuer } }) => (user === null ? null : [user, `${issuer}#${user}`])
 
 /** Keys that depend on server and tool alone. */
-const OF_PLACE: ReadonlySet<Key> = new Set<Key>(['servers', 'tools', 'skills'])
+const TARGET_KEYS: ReadonlySet<Key> = new Set<Key>(['servers', 'tools', 'skills'])
 
 /** Keys that every message has, so that `*` always matches. */
 const ALWAYS_THERE: ReadonlySet<Key> = new Set<Key>(['servers', 'methods', 'agents', 'dataClasses'])
@@ -38,12 +38,12 @@ export interface Condition {
   /** Shared by conditions of the same key. */
   readonly subject: Subject
   /** Whether it depends on server and tool alone. */
-  readonly ofPlace: boolean
+  readonly onTarget: boolean
   /** The names if all patterns are plain; null: some have a `*`. */
   readonly names: ReadonlySet<string> | null
   readonly holds: Matcher
   /** Canonical text of key and patterns: equal texts match the same messages. */
-  readonly words: string
+  readonly canonical: string
 }
 
 export type Matcher = (input: PolicyInput) => boolean
@@ -75,8 +75,8 @@ export function allOf(conditions: readonly Condition[]): Matcher | null {
 }
 
 /** Canonical text of the conjunction; empty: always true. */
-export function wordsOf(conditions: readonly Condition[]): string {
-  return conditions.map(({ words }) => words).join(' ')
+export function canonicalText(conditions: readonly Condition[]): string {
+  return conditions.map(({ canonical }) => canonical).join(' ')
 }
 
 function both(one: Matcher, other: Matcher): Matcher {
@@ -87,10 +87,10 @@ function condition(key: Key, subject: Subject, patterns: readonly string[]): Con
   const isPlain = patterns.every((pattern) => !pattern.includes('*'))
   return {
     subject,
-    ofPlace: OF_PLACE.has(key),
+    onTarget: TARGET_KEYS.has(key),
     names: isPlain ? new Set(patterns) : null,
     holds: matcher(subject, patterns),
-    words: JSON.stringify([key, patterns]),
+    canonical: JSON.stringify([key, patterns]),
   }
 }
 
@@ -102,8 +102,8 @@ function agentCondition(patterns: readonly string[]): Condition {
   const ofFull = condition('agents', agentWithNamespace, full)
   if (short.length === 0) return ofFull
   const ofShort = condition('agents', SUBJECTS.agents, short)
-  const words = JSON.stringify(['agents', patterns])
-  return { ...ofShort, names: null, words, holds: (input) => ofShort.holds(input) || ofFull.holds(input) }
+  const canonical = JSON.stringify(['agents', patterns])
+  return { ...ofShort, names: null, canonical, holds: (input) => ofShort.holds(input) || ofFull.holds(input) }
 }
 
 function matcher(subject: Subject, patterns: readonly string[]): Matcher {

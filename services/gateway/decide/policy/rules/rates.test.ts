@@ -64,9 +64,9 @@ const rate = (name: string, more: Partial<RuleEntry> = {}): RuleEntry => ({
 test('the rate limits of all rules that match are named, whichever rule decides', () => {
   const never = rate('never', { when: 'args.n > 5' })
   const other = rate('other', { match: { tools: ['delete_note'] } })
-  const asks: RuleEntry = { name: 'asks', action: 'require_approval' }
-  const decision = ask([rate('first'), rate('second', { when: 'args.n == 5' }), never, other, asks])
-  assert.deepEqual([decision.action, decision.rule], ['require_approval', 'asks'])
+  const hold: RuleEntry = { name: 'hold', action: 'require_approval' }
+  const decision = ask([rate('first'), rate('second', { when: 'args.n == 5' }), never, other, hold])
+  assert.deepEqual([decision.action, decision.rule], ['require_approval', 'hold'])
   assert.deepEqual(
     decision.rates.map(({ key, cap, amount, unit }) => [key, cap, amount, unit]),
     [

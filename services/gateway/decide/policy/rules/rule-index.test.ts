@@ -149,7 +149,7 @@ const rule = (match: fc.Arbitrary<RuleMatch>): fc.Arbitrary<RuleEntry> =>
       ...(count > 0 && { rateLimit: { count, seconds: 60, per: 'agent' as const } }),
     }))
 
-/** Few rules of all kinds, or so many of one name that the index sees a crowd. */
+/** Few rules of all kinds, or so many of one name that the index leaves them out. */
 const policies = fc.array(
   fc.oneof(
     fc.array(rule(match), { maxLength: 8 }),
@@ -298,10 +298,10 @@ test('names that callers make up do not fill the memory of found rules', () => {
   } as const
   for (let n = 0; n < FOUND_MAX * 2.5; n++) {
     assert.equal(judge(set, questionOf({ ...question, server: 's', tool: `tool-${n}` })).action, 'allow')
-    assert.ok(rules !== undefined && rules.remembered <= FOUND_MAX)
+    assert.ok(rules !== undefined && rules.cachedPairs <= FOUND_MAX)
   }
-  const before = rules?.remembered
+  const before = rules?.cachedPairs
   const long = 'x'.repeat(FOUND_MAX_CHARS + 1)
   assert.equal(judge(set, questionOf({ ...question, server: 's', tool: long })).action, 'allow')
-  assert.equal(rules?.remembered, before)
+  assert.equal(rules?.cachedPairs, before)
 })

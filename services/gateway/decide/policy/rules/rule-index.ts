@@ -1,5 +1,5 @@
 import type { PolicyInput } from '../policy-input.ts'
-import { allOf, type Condition, type Matcher, wordsOf } from './conditions.ts'
+import { allOf, type Condition, canonicalText, type Matcher } from './conditions.ts'
 
 /** Properties that the index uses, in addition to conditions. */
 export interface Weighed {
@@ -16,7 +16,7 @@ export type CandidateRule<R> = R & {
   readonly order: number
   readonly matches: Matcher | null
   /** Canonical text of `matches`: equal texts match the same calls. Empty: nothing is left. */
-  readonly asks: string
+  readonly remainder: string
 }
 
 /** Rules by the names of one subject. */
@@ -26,7 +26,7 @@ interface NamedRules<R> {
 }
 
 /** Maximum number of rules per name in the maps. Rules with more common names are found through the cache by server and tool. */
-const SHELF_MAX = 16
+const INDEXED_MAX = 16
 
 /**
  * Bound of cached pairs of server and tool. Tool names come from callers, so the cache is cleared when full. Entries derive from
@@ -41,38 +41,38 @@ export const FOUND_MAX_CHARS = 512
  * rules with patterns only are evaluated once per server and tool. Leaves out only rules that cannot match or cannot change the verdict.
  */
 export class RuleIndex<R extends Weighed> {
-  readonly #shelves: readonly NamedRules<R>[]
+  readonly #indexes: readonly NamedRules<R>[]
   /** Rules outside of the maps, with their conditions on server and tool. */
-  readonly #others: readonly { readonly ofPlace: Matcher | null; readonly rule: CandidateRule<R> }[]
-  readonly #found = new Map<string, Map<string | null, readonly CandidateRule<R>[]>>()
-  #remembered = 0
+  readonly #others: readonly { readonly onTarget: Matcher | null; readonly rule: CandidateRule<R> }[]
+  readonly #cached = new Map<string, Map<string | null, readonly CandidateRule<R>[]>>()
+  #cachedPairs = 0
 
   constructor(rules: readonly { readonly rule: R; readonly conditions: readonly Condition[] }[]) {
-    const crowd = new Crowd(rules.flatMap(({ conditions }) => conditions))
-    const shelves = new Map<Condition['subject'], NamedRules<R>>()
-    const others: { ofPlace: Matcher | null; rule: CandidateRule<R> }[] = []
+    const counts = new NameCounts(rules.flatMap(({ conditions }) => conditions))
+    const indexes = new Map<Condition['subject'], NamedRules<R>>()
+    const others: { onTarget: Matcher | null; rule: CandidateRule<R> }[] = []
     for (const [order, { rule, conditions }] of rules.entries()) {
-      const shelved = crowd.leastShared(conditions)
-      const isAnswered = (one: Condition) => (shelved === null ? one.ofPlace : one === shelved)
-      const unanswered = conditions.filter((one) => !isAnswered(one))
-      const left = { ...rule, order, matches: allOf(unanswered), asks: wordsOf(unanswered) }
-      if (shelved === null) others.push({ ofPlace: allOf(conditions.filter(isAnswered)), rule: left })
-      else shelve(shelves, shelved, left)
+      const indexed = counts.leastShared(conditions)
+      const isResolved = (one: Condition) => (indexed === null ? one.onTarget : one === indexed)
+      const unresolved = conditions.filter((one) => !isResolved(one))
+      const left = { ...rule, order, matches: allOf(unresolved), remainder: canonicalText(unresolved) }
+      if (indexed === null) others.push({ onTarget: allOf(conditions.filter(isResolved)), rule: left })
+      else addToIndex(indexes, indexed, left)
     }
-    for (const { byName } of shelves.values()) for (const [name, found] of byName) byName.set(name, weighty(found))
-    this.#shelves = [...shelves.values()]
+    for (const { byName } of indexes.values()) for (const [name, found] of byName) byName.set(name, relevant(found))
+    this.#indexes = [...indexes.values()]
     this.#others = others
   }
 
   /** Number of cached pairs of server and tool. */
-  get remembered(): number {
-    return this.#remembered
+  get cachedPairs(): number {
+    return this.#cachedPairs
   }
 
   /** Returns every rule that may match, in the order of the policy. */
   candidates(input: PolicyInput): readonly CandidateRule<R>[] {
     let found = this.#others.length === 0 ? NONE : this.#othersFor(input)
-    for (const { subject, byName } of this.#shelves) {
+    for (const { subject, byName } of this.#indexes) {
       const names = subject(input)
       if (typeof names === 'string') found = merged(found, byName.get(names) ?? NONE)
       else if (names !== null) for (const name of names) found = merged(found, byName.get(name) ?? NONE)
@@ -82,29 +82,29 @@ export class RuleIndex<R extends Weighed> {
 
   #othersFor(input: PolicyInput): readonly CandidateRule<R>[] {
     const { server } = input.target
-    const known = this.#found.get(server)?.get(input.tool)
+    const known = this.#cached.get(server)?.get(input.tool)
     if (known !== undefined) return known
-    const fitting = this.#others.filter(({ ofPlace }) => ofPlace === null || ofPlace(input))
-    const rules = weighty(fitting.map(({ rule }) => rule))
-    if (server.length + (input.tool?.length ?? 0) <= FOUND_MAX_CHARS) this.#remember(server, input.tool, rules)
+    const fitting = this.#others.filter(({ onTarget }) => onTarget === null || onTarget(input))
+    const rules = relevant(fitting.map(({ rule }) => rule))
+    if (server.length + (input.tool?.length ?? 0) <= FOUND_MAX_CHARS) this.#cache(server, input.tool, rules)
     return rules
   }
 
-  #remember(server: string, tool: string | null, rules: readonly CandidateRule<R>[]): void {
-    if (this.#remembered >= FOUND_MAX) {
-      this.#found.clear()
-      this.#remembered = 0
+  #cache(server: string, tool: string | null, rules: readonly CandidateRule<R>[]): void {
+    if (this.#cachedPairs >= FOUND_MAX) {
+      this.#cached.clear()
+      this.#cachedPairs = 0
     }
-    const tools = this.#found.get(server) ?? new Map<string | null, readonly CandidateRule<R>[]>()
-    this.#found.set(server, tools.set(tool, rules))
-    this.#remembered++
+    const tools = this.#cached.get(server) ?? new Map<string | null, readonly CandidateRule<R>[]>()
+    this.#cached.set(server, tools.set(tool, rules))
+    this.#cachedPairs++
   }
 }
 
 const NONE: readonly never[] = []
 
 /** Counts how many rules share each name of each subject. */
-class Crowd {
+class NameCounts {
   readonly #counts = new Map<Condition['subject'], Map<string, number>>()
 
   constructor(conditions: readonly Condition[]) {
@@ -121,7 +121,7 @@ class Crowd {
    */
   leastShared(conditions: readonly Condition[]): Condition | null {
     let best: Condition | null = null
-    let least = conditions.some(({ ofPlace }) => ofPlace) ? SHELF_MAX + 1 : Number.POSITIVE_INFINITY
+    let least = conditions.some(({ onTarget }) => onTarget) ? INDEXED_MAX + 1 : Number.POSITIVE_INFINITY
     for (const condition of conditions) {
       const shared = this.#shared(condition)
       if (shared >= least) continue
@@ -139,29 +139,29 @@ class Crowd {
   }
 }
 
-function shelve<R>(
-  shelves: Map<Condition['subject'], NamedRules<R>>,
+function addToIndex<R>(
+  indexes: Map<Condition['subject'], NamedRules<R>>,
   { subject, names }: Condition,
   rule: CandidateRule<R>,
 ) {
-  const shelf = shelves.get(subject) ?? { subject, byName: new Map<string, CandidateRule<R>[]>() }
-  shelves.set(subject, shelf)
+  const index = indexes.get(subject) ?? { subject, byName: new Map<string, CandidateRule<R>[]>() }
+  indexes.set(subject, index)
   for (const name of names ?? []) {
-    const others = shelf.byName.get(name)
-    if (others === undefined) shelf.byName.set(name, [rule])
+    const others = index.byName.get(name)
+    if (others === undefined) index.byName.set(name, [rule])
     else others.push(rule)
   }
 }
 
 /** Removes rules that neither decide nor count: wherever one matches, another one matches that is stricter, or equal and earlier. */
-function weighty<R extends Weighed>(rules: readonly CandidateRule<R>[]): CandidateRule<R>[] {
+function relevant<R extends Weighed>(rules: readonly CandidateRule<R>[]): CandidateRule<R>[] {
   const strictest = new Map<string, CandidateRule<R>>()
   for (const rule of rules) {
-    if (rule.when === null && !outweighs(strictest.get(rule.asks), rule)) strictest.set(rule.asks, rule)
+    if (rule.when === null && !outweighs(strictest.get(rule.remainder), rule)) strictest.set(rule.remainder, rule)
   }
-  const isNeedless = (rule: CandidateRule<R>) =>
-    rule.rate === null && (outweighs(strictest.get(''), rule) || outweighs(strictest.get(rule.asks), rule))
-  return rules.filter((rule) => !isNeedless(rule))
+  const isRedundant = (rule: CandidateRule<R>) =>
+    rule.rate === null && (outweighs(strictest.get(''), rule) || outweighs(strictest.get(rule.remainder), rule))
+  return rules.filter((rule) => !isRedundant(rule))
 }
 
 /** Whether a rule takes precedence over another if both match. */

@@ -81,7 +81,7 @@ test('a client of 0.3 sends, streams, gets and cancels tasks of agents of both v
       artifact?.parts.map((part) => (part.kind === 'text' ? part.text : '')),
       ['a', 'b'],
     )
-    await assert.rejects(client.getTask({ id: 'of-nobody' }), { name: 'TaskNotFoundError' })
+    await assert.rejects(client.getTask({ id: 'unknown-task' }), { name: 'TaskNotFoundError' })
 
     let waiting = ''
     const states: string[] = []

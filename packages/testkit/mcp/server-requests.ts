@@ -9,7 +9,7 @@ function form(...names: string[]) {
 }
 
 /** Adds tools that send requests to the client. */
-export function addAsks(server: McpServer, era: McpRequestContext['era']): void {
+export function addServerRequests(server: McpServer, era: McpRequestContext['era']): void {
   if (era === 'modern') addRounds(server)
   else addRequests(server)
 }
