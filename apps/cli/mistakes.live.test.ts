@@ -1,15 +1,22 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { chownSync, copyFileSync, existsSync, realpathSync } from 'node:fs'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
-import { test } from 'node:test'
+import { delimiter, join } from 'node:path'
+import { type TestContext, test } from 'node:test'
 import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
+import { auditHold } from './audit/hold.ts'
 import { main } from './main.ts'
 import { unreachableReason } from './shared/unreachable.ts'
-import { printed } from './testing/commands.ts'
+import { printed, putResource } from './testing/commands.ts'
+import { tokenMint } from './token/mint.ts'
 import { startUp } from './up/up.ts'
 import { validateResources } from './validate/validate.ts'
+
+/** User without rights, as every Linux has it. */
+const NOBODY = 65_534
 
 /** Exit code and lines of a command that must fail, whether it throws or prints. */
 async function failed(run: () => Promise<unknown>): Promise<string> {
@@ -85,15 +92,22 @@ const COMMANDS: readonly (readonly [mistake: string, args: (dir: string) => read
 for (const [mistake, args, line] of COMMANDS) {
   test(`${mistake} is one line with the next step`, async (t) => {
     const dir = await folder(null, false)
-    const written = t.mock.method(process.stderr, 'write', () => true)
-    const code = await main(args(dir))
-    const text = written.mock.calls.map(({ arguments: [chunk] }) => String(chunk)).join('')
-    written.mock.restore()
-    assert.ok(code === 1 || code === 2, String(code))
+    const text = await refusedLine(t, args(dir))
     assert.match(text, line)
-    assert.doesNotMatch(text, /^\s+at /m)
     assert.equal(existsSync(join(dir, '.plat')), false)
   })
+}
+
+/** Runs a command line that must fail; resolves to what it wrote on stderr. */
+async function refusedLine(t: TestContext, args: readonly string[]): Promise<string> {
+  const written = t.mock.method(process.stderr, 'write', () => true)
+  const code = await main(args)
+  const text = written.mock.calls.map(({ arguments: [chunk] }) => String(chunk)).join('')
+  written.mock.restore()
+  assert.ok(code === 1 || code === 2, String(code))
+  assert.doesNotMatch(text, /^\s+at /m)
+  assert.equal(text.trim().split('\n').length, 1, text)
+  return text
 }
 
 test('a port in use is one line with the flag to change', async (t) => {
@@ -113,4 +127,99 @@ test('an address that does not respond names what is in between', async () => {
   assert.equal(unreachableReason('127.0.0.1:8080', {}), 'is no URL such as http://127.0.0.1:8080')
   assert.match(unreachableReason(url, proxy), /through the proxy of HTTP_PROXY; add 127\.0\.0\.1 to NO_PROXY/)
   assert.equal(unreachableReason(url, { ...proxy, NO_PROXY: 'localhost, 127.0.0.1' }), 'does not respond')
+})
+
+test('a program that is no gateway behind the address is one line that names the address', async (t) => {
+  const server = createServer((_, response) => response.writeHead(404).end('{"error":"not_found"}'))
+  const url = `http://127.0.0.1:${await listening(server)}`
+  t.after(() => closed(server))
+  const tokenFile = join(tempFolder(), 'token')
+  await writeFile(tokenFile, 'a-token')
+  const at = ['-admin-url', url, '-token-file', tokenFile]
+  const before = { ...process.env }
+  t.after(() => {
+    for (const name of ['PLAT_ADMIN_URL', 'PLAT_ADMIN_TOKEN_FILE']) delete process.env[name]
+    Object.assign(process.env, before)
+  })
+  for (const command of [['approvals', 'list'], ['pins', 'list'], ['sessions']]) {
+    const expected = `plat: ${url} responds with HTTP 404, but not as the admin API of a gateway; check host and port, which plat up prints as gateway\n`
+    assert.equal(await refusedLine(t, [...command, ...at]), expected)
+  }
+})
+
+test('a folder that cannot be written is one line with the path and the next step', async () => {
+  const dir = await folder(null)
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) chownSync(dir, 0, 0)
+  await chmod(dir, 0o555)
+  const plat = join(import.meta.dirname, 'bin/plat.mjs')
+  const addresses = ['-listen', '127.0.0.1:0', '-identity-listen', '127.0.0.1:0']
+  const { status, stderr } = spawnSync(process.execPath, [plat, 'up', dir, ...addresses], {
+    encoding: 'utf8',
+    // Root writes everywhere.
+    ...(isRoot && { uid: NOBODY, gid: NOBODY, env: { PATH: process.env.PATH } }),
+  })
+  assert.equal(status, 1, stderr)
+  assert.equal(stderr.trim().split('\n').length, 1, stderr)
+  assert.match(
+    stderr,
+    /^plat: \/.*: permission denied \(EACCES\); give this user the right to write there, or name another directory$/m,
+  )
+})
+
+test('a Node that is too old, without the pinned one, is one line with both versions and the next step', () => {
+  const node = olderNode()
+  const dir = realpathSync(tempFolder())
+  copyFileSync(join(import.meta.dirname, '../../packages/process/launch.mjs'), join(dir, 'launch.mjs'))
+  const start = `import(${JSON.stringify(join(dir, 'launch.mjs'))}).then(({ launch }) => launch(new URL('file:///none.mjs')))`
+  const { status, stderr } = spawnSync(node ?? process.execPath, ['--input-type=module', '-e', start], {
+    encoding: 'utf8',
+  })
+  assert.equal(status, 1)
+  if (node === null) return
+  const expected =
+    /^Node 26 or newer is needed \(this is v\d+\.\d+\.\d+ on \w+-\w+\): install it, or run `npm ci` in .* to get one beside plat\.\n$/
+  assert.match(stderr, expected)
+})
+
+/** The first Node on the PATH that cannot run plat; null: there is none. */
+function olderNode(): string | null {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const node = join(folder, 'node')
+    if (!existsSync(node)) continue
+    const { stdout } = spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' })
+    if (Number.parseInt(stdout, 10) < 26) return node
+  }
+  return null
+}
+
+test('a misspelt agent in plat audit hold, and an expired token, are one line each', async (t) => {
+  const dir = await folder('{"identity": {"leewaySeconds": 0}}')
+  const agent = { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'all', tools: [] }
+  await putResource(dir, 'agents/default/assistant.yaml', 'Agent', agent)
+  await putResource(dir, 'toolpolicies/default/all.yaml', 'ToolPolicy', { rules: [{ name: 'a', action: 'allow' }] })
+  const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+  t.after(() => up.stop())
+  const hold = async (target: string) =>
+    (await printed((output) => auditHold({ dir, target, reason: 'r', output: 'table' }, output))).text
+  const line = 'warning: no agent default/asistant: did you mean default/assistant?'
+  assert.equal((await hold('agent:default/asistant')).split('\n')[0], line)
+  assert.equal((await hold('session:default/asistant/s1')).split('\n')[0], line)
+  assert.doesNotMatch(await hold('agent:assistant'), /warning/)
+
+  const minting = { dir, agent: 'assistant', session: 's1', scope: [], ttl: '1s', format: 'token' } as const
+  const token = (await printed((output) => tokenMint(minting, output))).text
+  const messages = async () => {
+    const all = ['mcp', 'llm/v1/models'].map(async (path) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: '*/*' }
+      const post = { method: 'POST', body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' }
+      const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/${path}`, { headers, ...(path === 'mcp' && post) })
+      const { error } = JSON.parse(await response.text())
+      return response.status === 401 ? String(error.message) : ''
+    })
+    return await Promise.all(all)
+  }
+  await until(async () => (await messages()).every((message) => message !== ''), 'the token to expire')
+  for (const message of await messages())
+    assert.match(message, /token has expired; mint a new one \(plat token mint <agent>\), or use plat run/)
 })

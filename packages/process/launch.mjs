@@ -93,8 +93,10 @@ function runPinnedNode(launchedAlready) {
   const node = launchedAlready ? null : findPinnedNode()
   if (node === null) {
     const found = `this is ${process.version} on ${process.platform}-${process.arch}`
+    const isPackage = PROJECT.includes(`${path.sep}node_modules${path.sep}`)
+    const installed = isPackage ? '`npm install` without --omit=optional' : `\`npm ci\` in ${PROJECT}`
     process.stderr.write(
-      `Node ${LEAST_NODE_MAJOR} or newer is needed (${found}); \`npm ci\` in ${PROJECT} installs one that fits.\n`,
+      `Node ${LEAST_NODE_MAJOR} or newer is needed (${found}): install it, or run ${installed} to get one beside plat.\n`,
     )
     process.exit(1)
   }

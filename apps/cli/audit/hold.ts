@@ -1,10 +1,19 @@
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { isObject, systemClock, systemIds } from '@plat/core'
-import { HoldKeeper, type LegalHold, openLedger, readHoldTarget, readLegalHolds, textOfTarget } from '@plat/ledger'
+import {
+  HoldKeeper,
+  type HoldTarget,
+  type LegalHold,
+  openLedger,
+  readHoldTarget,
+  readLegalHolds,
+  textOfTarget,
+} from '@plat/ledger'
 import { LockedError } from '@plat/state'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { missingAgent } from '../shared/agent.ts'
+import { type FoundGateway, findGateway } from '../shared/gateway.ts'
 import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printList } from '../shared/print.ts'
 
@@ -35,11 +44,15 @@ export async function auditHold(
   const { target, reason = '' } = options
   const found = readHoldTarget(target)
   if (found === null) throw new CommandError(`${JSON.stringify(target)} cannot be held: ${HOW}`, 2)
-  const made =
+  const { made, unknown } =
     options.ledger === undefined
-      ? await admin((await findGateway(options.dir)).env, 'POST', '/v1/audit/holds', { target, reason })
-      : viewOf(await withKeeper(options.ledger, (keeper) => keeper.add(found, localUser(), reason)))
+      ? await holdAt(await findGateway(options.dir), { found, target, reason })
+      : {
+          made: viewOf(await withKeeper(options.ledger, (keeper) => keeper.add(found, localUser(), reason))),
+          unknown: null,
+        }
   if (!isHold(made)) throw new CommandError('the response of the gateway is not a legal hold')
+  if (unknown !== null) output.err(`warning: ${unknown}`)
   if (options.output !== 'table') {
     printData(output, options.output, made)
     return 0
@@ -47,6 +60,17 @@ export async function auditHold(
   output.out(`held ${plain(made.target)}: segments of the ledger with such records stay`)
   output.out(`release it with: plat audit release ${plain(made.id)}`)
   return 0
+}
+
+/** An agent that does not exist now may have records all the same, so its name is only warned of. */
+async function holdAt(
+  gateway: FoundGateway,
+  { found, target, reason }: { readonly found: HoldTarget; readonly target: string; readonly reason: string },
+): Promise<{ readonly made: unknown; readonly unknown: string | null }> {
+  const made = await admin(gateway.env, 'POST', '/v1/audit/holds', { target, reason })
+  const held = 'agent' in found ? found.agent : 'session' in found ? found.session : null
+  const agent = held?.split('/').slice(0, 2).join('/')
+  return { made, unknown: agent === undefined ? null : await missingAgent(gateway, agent) }
 }
 
 /** `plat audit holds`: the newest first. */

@@ -43,7 +43,7 @@ export async function adminOpen(adminURL: string, path: string): Promise<unknown
   })
   if (response.ok) return await jsonOf(response)
   await response.body?.cancel()
-  throw new CommandError(`${adminURL}${path} responds with HTTP ${response.status}; is it the admin API of a gateway?`)
+  throw notAdminAPI(adminURL, response.status)
 }
 
 /** The same for what takes long and is not JSON. */
@@ -90,14 +90,22 @@ async function accepted(env: GatewayEnv, path: string, { method, body, answerMs 
   })
   if (response.ok) return response
   const answer = await jsonOf(response)
-  const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
+  const refusal = refusalIn(answer)
+  if (refusal === null) throw notAdminAPI(env.PLAT_ADMIN_URL, response.status)
   const next = response.status === 404 ? seeList(path) : response.status === 401 ? nextOf401(env) : ''
-  throw new AdminRefusalError(error, `the gateway refused: ${message}${next}`)
+  throw new AdminRefusalError(refusal.error, `the gateway refused: ${refusal.message}${next}`)
 }
 
 function unreachable(adminURL: string): GatewayUnreachableError {
   return new GatewayUnreachableError(
     `the gateway at ${adminURL} ${unreachableReason(adminURL)}; start it with plat up, or choose another one with plat context use`,
+  )
+}
+
+/** Another program listens there, such as the identity broker. */
+function notAdminAPI(adminURL: string, status: number): CommandError {
+  return new CommandError(
+    `${adminURL} responds with HTTP ${status}, but not as the admin API of a gateway; check host and port, which plat up prints as gateway`,
   )
 }
 
@@ -115,9 +123,13 @@ function seeList(path: string): string {
   return path.startsWith('/v1/pins/') ? '; see plat pins list' : ''
 }
 
-function refusalIn(answer: unknown): { error?: string; message?: string } {
-  if (typeof answer !== 'object' || answer === null || !('error' in answer) || !('message' in answer)) return {}
-  return { error: String(answer.error), message: String(answer.message) }
+/** The error of the admin API, or of the resource API, which answers as Kubernetes does. */
+function refusalIn(answer: unknown): { readonly error: string; readonly message: string } | null {
+  if (typeof answer !== 'object' || answer === null || !('message' in answer)) return null
+  const { message } = answer
+  if ('error' in answer) return { error: String(answer.error), message: String(message) }
+  const isStatus = 'kind' in answer && answer.kind === 'Status' && 'reason' in answer
+  return isStatus ? { error: String(answer.reason), message: String(message) } : null
 }
 
 /** Every item of a list, as far as `isItem` knows it. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { closest, isObject, parseDuration } from '@plat/core'
 import { API_VERSION, grantsOf, type Manifest, parseResource, readTree, tierOfAgent } from '@plat/resources'
 import { AdminRefusalError, admin } from './admin-api.ts'
+import type { FoundGateway } from './gateway.ts'
 import type { HomeEnv } from './home.ts'
 import { CommandError, plain } from './output.ts'
 
@@ -50,6 +51,17 @@ export async function fetchAgent(env: HomeEnv, reference: string): Promise<Agent
   const { object, problems } = parseResource('Agent', text)
   if (object === null) throw new CommandError(`the gateway has another kind of agent: ${plain(problems.join('; '))}`)
   return grantOf(object)
+}
+
+/** Returns why no agent of this name is found at a gateway, with the name that may have been meant; null: it exists. */
+export async function missingAgent({ home, env }: FoundGateway, reference: string): Promise<string | null> {
+  try {
+    await (home === null ? fetchAgent(env, reference) : readAgent(home.dir, reference))
+    return null
+  } catch (error) {
+    if (error instanceof CommandError) return error.message
+    throw error
+  }
 }
 
 function grantOf(agent: Manifest<'Agent'>): AgentGrant {

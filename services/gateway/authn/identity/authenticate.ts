@@ -56,6 +56,9 @@ export interface AuthenticatorOptions {
   readonly pools?: PoolObservers<'dpop_proofs'> | undefined
 }
 
+/** Next step of a caller whose token has expired. */
+const NEW_TOKEN = '; mint a new one (plat token mint <agent>), or use plat run, which renews it'
+
 /** Authenticates callers. */
 export interface Authenticator {
   /**
@@ -202,7 +205,8 @@ class TokenAuthenticator implements Authenticator {
       ...(reason === 'missing' ? this.#wanted(wire) : { error: 'invalid_token', error_description: message }),
       ...this.#metadata(wire),
     })
-    return deny('unauthenticated', message, { data: { reason, challenge } })
+    const why = reason === 'expired' ? `${message}${NEW_TOKEN}` : message
+    return deny('unauthenticated', why, { data: { reason, challenge } })
   }
 
   #refuseUnproven(wire: WireRequest, { code, error, message }: DpopRefusal): Denial {

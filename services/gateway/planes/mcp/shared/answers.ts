@@ -31,8 +31,14 @@ const MODERN_CAPABILITIES = { ...BOTH_ERAS, extensions: { [TASKS_EXTENSION]: {} 
 /** Each tool states whether it supports tasks. */
 const CAPABILITIES = { ...BOTH_ERAS, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
 
-/** Response to a notification, and to the end of a session. */
-export const ACCEPTED: Reply = { kind: 'frames', head: { status: 202, headers: {} }, frames: [], attempts: [] }
+/** Response to a notification. */
+export const ACCEPTED: Reply = emptyReply(202)
+/** Response to the end of a session: clients of the SDK for Python report any status but 200 and 204 as a failure. */
+export const ENDED: Reply = emptyReply(204)
+
+function emptyReply(status: number): Reply {
+  return { kind: 'frames', head: { status, headers: {} }, frames: [], attempts: [] }
+}
 
 /** Returns the response to a request with this JSON of its result. */
 export function resultReply(

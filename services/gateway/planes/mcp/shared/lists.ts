@@ -13,13 +13,25 @@ export interface ListKind {
   readonly key: 'name' | 'uri' | 'uriTemplate' | 'taskId'
   /** The capability of servers that have such a list. */
   readonly capability: string
+  /** The notification of its change; absent: there is none. */
+  readonly changed?: string
 }
 
+const TOOLS_CHANGED = 'notifications/tools/list_changed'
+const PROMPTS_CHANGED = 'notifications/prompts/list_changed'
+const RESOURCES_CHANGED = 'notifications/resources/list_changed'
+
 const KINDS: readonly ListKind[] = [
-  { method: 'tools/list', entries: 'tools', key: 'name', capability: 'tools' },
-  { method: 'prompts/list', entries: 'prompts', key: 'name', capability: 'prompts' },
-  { method: 'resources/list', entries: 'resources', key: 'uri', capability: 'resources' },
-  { method: 'resources/templates/list', entries: 'resourceTemplates', key: 'uriTemplate', capability: 'resources' },
+  { method: 'tools/list', entries: 'tools', key: 'name', capability: 'tools', changed: TOOLS_CHANGED },
+  { method: 'prompts/list', entries: 'prompts', key: 'name', capability: 'prompts', changed: PROMPTS_CHANGED },
+  { method: 'resources/list', entries: 'resources', key: 'uri', capability: 'resources', changed: RESOURCES_CHANGED },
+  {
+    method: 'resources/templates/list',
+    entries: 'resourceTemplates',
+    key: 'uriTemplate',
+    capability: 'resources',
+    changed: RESOURCES_CHANGED,
+  },
   { method: 'tasks/list', entries: 'tasks', key: 'taskId', capability: 'tasks' },
 ]
 

@@ -15,7 +15,16 @@ import { member } from '../../wire/json.ts'
 import type { McpRequest } from '../message.ts'
 import type { ServerPlane } from '../read.ts'
 import { readShared, sealSession, type ToolPlace } from './address.ts'
-import { ACCEPTED, beginSession, discovered, eraMembers, initialized, instructionsFor, resultReply } from './answers.ts'
+import {
+  ACCEPTED,
+  beginSession,
+  discovered,
+  ENDED,
+  eraMembers,
+  initialized,
+  instructionsFor,
+  resultReply,
+} from './answers.ts'
 import { gatherList } from './gather.ts'
 import { InFlightRequests, untilEnd } from './in-flight.ts'
 import { listKind } from './lists.ts'
@@ -203,7 +212,9 @@ class SharedPlane extends PlaneAround {
     if (request.kind === 'end') {
       this.#plane.leaveHeld(call, request)
       void this.#requests.end(client)
-    } else if (request.method === 'notifications/cancelled') {
+      return ENDED
+    }
+    if (request.method === 'notifications/cancelled') {
       this.#plane.leaveHeld(call, request)
       const server = this.#inFlight.serverOf(call.facts.identity, request, call.body?.value)
       const params = member(call.body?.value, 'params')

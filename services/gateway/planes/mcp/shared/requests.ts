@@ -3,6 +3,7 @@ import { type Clock, isObject, type JsonObject } from '@plat/core'
 import { type CallSignal, type Denial, deny, type Identity, isDenial } from '../../../call/index.ts'
 import type { NestedCall, Sink } from '../../../pipeline/index.ts'
 import { member } from '../../wire/json.ts'
+import { messageEvent } from '../../wire/sse.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import type { SharedSession } from '../message.ts'
 import { bindingOf, type Sealed, type Sealer } from '../seal/seal.ts'
@@ -95,14 +96,22 @@ export class ServerRequests {
 
   /** Requests one page of a list, within `ms`. Resolves to null if the server has no such list. Never rejects. */
   async page(client: Client, page: ListPage, ms: number): Promise<CollectedMessage | Denial | null> {
-    const late = deny('upstream_timeout', `${page.server} did not respond within ${ms} ms`)
     const over = Promise.withResolvers<Denial>()
-    const cancel = this.#clock.after(ms, () => over.resolve(late))
+    const cancel = this.#clock.after(ms, () => over.resolve(this.#late(client, page, ms)))
     const until = this.#clock.monotonic() + ms
     const again = async () => await this.#page(client, page, until)
     const message = await Promise.race([again().then((first) => (first === 'lost' ? again() : first)), over.promise])
     cancel()
     return message === 'lost' ? deny('upstream_error', `${page.server} keeps no sessions`) : message
+  }
+
+  /** A server that is still starting, such as a program that is being downloaded, is announced to the client when its session is open. */
+  #late({ identity, session }: Client, { server, kind }: ListPage, ms: number): Denial {
+    const starting = session === null ? undefined : this.#sessions.of(identity, session).starting.get(server)
+    if (starting === undefined) return deny('upstream_timeout', `${server} did not respond within ${ms} ms`)
+    if (kind.changed !== undefined) starting.add(kind.changed)
+    const next = kind.changed === undefined ? 'list again later' : `list again later, or at ${kind.changed}`
+    return deny('upstream_timeout', `${server} did not respond within ${ms} ms and may still be starting: ${next}`)
   }
 
   /** Resolves to `lost` if the server does not know its session any more. */
@@ -164,13 +173,20 @@ export class ServerRequests {
       const shared = { session, prefix: naming.prefixOf(server), shownName: null }
       return this.#nested.start({ ...inSession(client, server, at, null), method: 'GET', shared }, sink)
     })
+    const announce = () => {
+      for (const method of own.changed)
+        void stream.send(messageEvent(Buffer.from(JSON.stringify({ jsonrpc: '2.0', method }))))
+      own.changed.clear()
+    }
     const see = (server: string, at: UpstreamSession) => {
       opened.set(server, at)
       stream.add(server)
+      announce()
     }
     own.listeners.add(see)
     for (const [server, opening] of own.servers) void opening.then((at) => isDenial(at) || see(server, at))
     stream.whenOver(() => own.listeners.delete(see))
+    announce()
     return stream
   }
 

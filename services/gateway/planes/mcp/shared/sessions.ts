@@ -27,6 +27,10 @@ export interface ClientSessions {
   readonly identity: Identity
   readonly agent: string
   readonly servers: Map<string, Opening>
+  /** Lists that were sent without a server whose session was still being opened, as the notifications of their change. */
+  readonly starting: Map<string, Set<string>>
+  /** Such notifications that the client has not received, since the sessions are open. */
+  readonly changed: Set<string>
   /** The client's `logging/setLevel`, for servers whose session is opened later; null: none. */
   level: string | null
   /** Milliseconds since the epoch. */
@@ -65,6 +69,8 @@ export class UpstreamSessions {
       identity: caller,
       agent,
       servers: new Map(),
+      starting: new Map<string, Set<string>>(),
+      changed: new Set<string>(),
       level: null,
       usedAt: 0,
       listeners: new Set(),
@@ -85,13 +91,19 @@ export class UpstreamSessions {
   at(client: ClientSessions, server: string, open: () => Opening): Opening {
     const known = client.servers.get(server)
     if (known !== undefined) return known
+    const late = new Set<string>()
     const opening = open().then((opened) => {
+      if (client.starting.get(server) === late) client.starting.delete(server)
       if (isDenial(opened)) {
         if (client.servers.get(server) === opening) client.servers.delete(server)
-      } else for (const listener of client.listeners) listener(server, opened)
+      } else {
+        for (const method of late) client.changed.add(method)
+        for (const listener of client.listeners) listener(server, opened)
+      }
       return opened
     })
     client.servers.set(server, opening)
+    client.starting.set(server, late)
     return opening
   }
 

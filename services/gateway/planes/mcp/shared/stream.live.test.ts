@@ -45,14 +45,14 @@ function serverOf(uri: string): Script {
   }
 }
 
-async function begin(): Promise<Record<string, string>> {
+async function begin(at = gateway): Promise<Record<string, string>> {
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } }
-  const begun = await gateway.send({ method: 'initialize', params })
+  const begun = await at.send({ method: 'initialize', params })
   await begun.body?.cancel()
   return {
     'mcp-session-id': begun.headers.get('mcp-session-id') ?? assert.fail(),
     'mcp-protocol-version': '2025-11-25',
-    authorization: `Bearer ${gateway.token()}`,
+    authorization: `Bearer ${at.token()}`,
   }
 }
 
@@ -90,11 +90,45 @@ test('the stream of a session has the notifications of all its servers, also of 
   )
 })
 
+for (const isOpen of [true, false]) {
+  const when = isOpen ? 'is open' : 'is opened later'
+  test(`a list without a server that is still starting says so, and is announced in a stream that ${when}`, async (t) => {
+    // Shows D3.mcp.mcpListSeconds.
+    const slow = await startScriptedUpstream()
+    t.after(() => slow.close())
+    const hasStarted = Promise.withResolvers<void>()
+    slow.answers(async (request, response) => {
+      if (request.body.includes('"initialize"')) await hasStarted.promise
+      return await serverOf('test://slow')(request, response)
+    })
+    const servers = { notes: notes.url, slow: slow.url }
+    const other = await startShared(t, servers, { shutdownTimeoutSeconds: 1, mcpListSeconds: 1 })
+    const headers = await begin(other)
+    const list = async () => JSON.parse(await (await other.send({ method: 'tools/list' }, headers)).text()).result
+    const listen = () => fetch(other.url, { headers: { ...headers, accept: 'text/event-stream' } })
+    const early = isOpen ? await listen() : null
+    const [left] = (await list())._meta['plat.dev/left-out']
+    const expected =
+      'slow did not respond within 1000 ms and may still be starting: list again later, or at notifications/tools/list_changed'
+    assert.deepEqual(left, { server: 'slow', error: 'upstream_timeout', reason: expected })
+    hasStarted.resolve()
+    if (!isOpen) await until(async () => (await list())._meta === undefined, 'the server to be listed')
+    const { body } = early ?? (await listen())
+    const reader = (body ?? assert.fail()).pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    while (!text.includes('test://slow') || !text.includes('list_changed'))
+      text += (await reader.read()).value ?? assert.fail('the stream has ended')
+    assert.equal(text.split('notifications/tools/list_changed').length, 2, 'announced once')
+    await reader.cancel()
+  })
+}
+
 test('the end of a session ends the sessions at its servers', async () => {
   const headers = await begin()
   await (await gateway.send({ method: 'tools/list' }, headers)).text()
   const ended = await fetch(gateway.url, { method: 'DELETE', headers })
-  assert.equal(ended.status, 202)
+  // The SDKs for Python and TypeScript accept 200, 204 and 405.
+  assert.deepEqual([ended.status, await ended.text()], [204, ''])
   const deleted = ({ received }: ScriptedUpstream) => received.filter(({ method }) => method === 'DELETE')
   await until(() => deleted(notes).length === 1 && deleted(files).length === 1, 'both sessions to end')
   assert.equal(deleted(notes)[0]?.headers['mcp-session-id'], 'of test://a')
