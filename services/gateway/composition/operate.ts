@@ -1,4 +1,5 @@
 import { pricingSlot } from '../decide/budgets/index.ts'
+import { EndedSessions } from '../operate/events/index.ts'
 import { createSandboxUsage } from '../operate/sandbox-usage/index.ts'
 import { createSessions } from '../operate/sessions/index.ts'
 import type { Callers } from './callers.ts'
@@ -9,10 +10,16 @@ import type { Targets } from './targets.ts'
 /** The sessions that called, with their pending approvals, taint labels and cost. */
 export function startSessions(
   shared: Shared,
-  { authenticator, approvals, taint, events }: Pick<Callers, 'authenticator' | 'events'> & Targets & Decisions,
+  {
+    authenticator,
+    approvals,
+    taint,
+    events,
+    revocations,
+  }: Pick<Callers, 'authenticator' | 'events' | 'revocations'> & Targets & Decisions,
 ) {
-  const { snapshots, audit, keep } = shared
-  return keep(
+  const { snapshots, audit, keep, clock } = shared
+  const sessions = keep(
     createSessions({
       ...shared,
       placed: audit.placed,
@@ -23,6 +30,17 @@ export function startSessions(
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
   )
+  const ended = keep(
+    new EndedSessions({
+      clock,
+      sessions: () => sessions.listed(),
+      hasEnded: (one) => revocations.hasEnded({ ...one, tenant: authenticator.tenantOf(one.namespace) }),
+      report: events.sessionEnded,
+    }),
+  )
+  revocations.followChanges(ended.changed)
+  revocations.followCuts(ended.changed)
+  return sessions
 }
 
 /** Usage reports of sandboxes. Returns null when `sandboxUsage` is off. */

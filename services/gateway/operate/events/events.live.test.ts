@@ -51,6 +51,18 @@ test('approvals, sessions, revocations and refusals are events as they happen', 
   await all.first('revocation.lifted')
 })
 
+test('a session ends for readers with its revocation, whatever scope that has', async (t) => {
+  const { follow, hold, admin } = await setUp(t)
+  const all = await follow(null)
+  const { id, answer } = await hold()
+  await admin('POST', `/v1/approvals/${id}/approve`, {})
+  await answer
+  const { namespace, agent, session } = (await all.first('session.started')).data
+  assert.equal((await admin('POST', '/v1/revocations', { target: { namespace } })).status, 201)
+  const { at, ...ended } = (await all.first('session.ended')).data
+  assert.deepEqual([ended, typeof at], [{ namespace, agent, session }, 'string'])
+})
+
 test('readers see events of their namespaces, and only auditors what was refused', async (t) => {
   const { follow, hold, admin } = await setUp(t)
   const [viewer, auditor, here, there, nowhere] = await Promise.all(

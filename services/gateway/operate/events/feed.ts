@@ -7,7 +7,7 @@ const RING_EVENTS = 2_000
 const LINGER_MS = 60_000
 /** Counts of calls and changes of health are sent this often, in milliseconds. */
 const TICK_MS = 1_000
-/** Events of calls (refusals, new sessions) of one namespace in one tick; more are counted only, so that they displace no others. */
+/** Events of calls and sessions (refusals, new and ended sessions) of one namespace in one tick; more are counted only, so that they displace no others. */
 const CALL_EVENTS_PER_TICK = 20
 /** Namespaces that are counted in one tick. */
 const NAMESPACES_MAX = 1_000
@@ -27,6 +27,12 @@ export interface CallCount {
   /** Events that were not sent. */
   suppressed: number
   events: number
+}
+
+interface SessionName {
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
 }
 
 /** Receives events; none of its functions throws. */
@@ -118,17 +124,10 @@ export class EventFeed {
   }
 
   /** Called with the first call of each session. */
-  readonly sessionStarted = (session: {
-    readonly namespace: string
-    readonly agent: string
-    readonly session: string
-  }) => {
-    if (!this.#isCollecting) return
-    const { namespace, agent, session: name } = session
-    const count = this.#countOf(namespace)
-    if (count !== null)
-      this.#addOfCall({ type: 'session.started', namespace, data: { namespace, agent, session: name } }, count)
-  }
+  readonly sessionStarted = (session: SessionName): void => this.#addOfSession('session.started', session)
+
+  /** Called when every further call of a session is refused. */
+  readonly sessionEnded = (session: SessionName): void => this.#addOfSession('session.ended', session)
 
   /** Ends all readers. */
   close(): void {
@@ -180,6 +179,12 @@ export class EventFeed {
     const count = { calls: 0, denied: 0, suppressed: 0, events: 0 }
     this.#counts.set(namespace, count)
     return count
+  }
+
+  #addOfSession(type: string, { namespace, agent, session }: SessionName): void {
+    if (!this.#isCollecting) return
+    const count = this.#countOf(namespace)
+    if (count !== null) this.#addOfCall({ type, namespace, data: { namespace, agent, session } }, count)
   }
 
   #addOfCall(event: GatewayEvent, count: CallCount): void {

@@ -3,6 +3,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import { EventFeed } from './feed.ts'
 import { createEventRoutes, type EventRoutesOptions } from './routes.ts'
 
+export { EndedSessions } from './ended.ts'
 export type { EventFeed } from './feed.ts'
 
 export interface EventsOptions {

@@ -20,6 +20,8 @@ export interface SessionsFeature {
   readonly routes: AdminRoutes
   /** Applies a record on its way to the ledger. */
   see(rec: SessionRecord, at: number): void
+  /** Returns the listed sessions. */
+  listed(): Iterable<Readonly<Session>>
   /** Returns a session, or null if no session has this name. Waits until the sessions from before this start are known. */
   find(name: SessionName): Promise<Readonly<Session> | null>
   close(): Promise<void>
@@ -39,6 +41,7 @@ export function createSessions(parts: SessionsParts): SessionsFeature {
   return {
     routes: createSessionRoutes({ ...parts, book, config: config.sessions, auditPath: config.auditPath }),
     see: (rec, at) => book.see(rec, at),
+    listed: () => book.sessions(),
     async find(name) {
       await restored
       return book.get(name) ?? null
