@@ -99,7 +99,7 @@ function build(dir: string): Ran {
 }
 
 /** A version has one name in the cache, so what is there is what was built of it. */
-function buildHelm(tell: (line: string) => void): Ran {
+export function buildHelm(tell: (line: string) => void): Ran {
   const module = downloaded(HELM_MODULE, HELM_SUM)
   if (!module.ok) return module
   const dir = path.join(CACHE, HELM_MODULE.replaceAll('/', '_'))

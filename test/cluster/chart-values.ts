@@ -87,3 +87,32 @@ export const bare: Values = {
     config: { auditCheckpointKey: '', upstreams: { notes: 'http://notes.team.svc/mcp' } },
   },
 }
+
+/** The console behind an Ingress, for people of an identity provider. */
+export const withConsole: Values = {
+  image,
+  console: {
+    enabled: true,
+    host: 'plat.example.com',
+    clientSecretSecret: 'plat-console-client',
+    ingress: {
+      enabled: true,
+      className: 'nginx',
+      annotations: { 'cert-manager.io/cluster-issuer': 'letsencrypt' },
+      tlsSecret: 'plat-console-tls',
+    },
+  },
+  networkPolicy: {
+    admin: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'ingress-nginx' } } }],
+  },
+  gateway: {
+    config: {
+      adminAuth: {
+        mode: 'oidc',
+        roles: { viewer: ['staff'], approver: ['leads'] },
+        oidc: { issuer: 'https://login.example.com', audience: 'plat-admin', clientID: 'plat-console' },
+        stepUp: { approve: { maxAgeSeconds: 300 } },
+      },
+    },
+  },
+}

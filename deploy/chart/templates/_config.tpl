@@ -24,6 +24,15 @@
 {{- if not (hasKey $config "tokenExchangeURL") -}}
 {{- $_ := set $config "tokenExchangeURL" (printf "%s/v1/exchange" (include "plat.identityURL" .)) -}}
 {{- end -}}
+{{- if .Values.console.enabled -}}
+{{- if not (hasKey $config "adminListen") -}}{{- $_ := set $config "adminListen" (printf ":%s" (include "plat.adminPort" .)) -}}{{- end -}}
+{{- $_ := set $config "consoleURL" (printf "https://%s/console" .Values.console.host) -}}
+{{- if .Values.console.clientSecretSecret -}}
+{{- $console := get $config "console" | default dict -}}
+{{- $_ := set $console "clientSecretFile" "/var/run/plat/console/secret" -}}
+{{- $_ := set $config "console" $console -}}
+{{- end -}}
+{{- end -}}
 {{- $posture := get $config "posture" | default dict -}}
 {{- if not (hasKey $posture "replicas") -}}
 {{- $_ := set $posture "replicas" (ternary .Values.gateway.autoscaling.minReplicas .Values.gateway.replicas .Values.gateway.autoscaling.enabled) -}}
@@ -103,7 +112,45 @@
 {{- if and $gateway.autoscaling.enabled (gt (int $gateway.autoscaling.minReplicas) (int $gateway.autoscaling.maxReplicas)) -}}
 {{- fail "gateway.autoscaling.minReplicas: must be at most gateway.autoscaling.maxReplicas" -}}
 {{- end -}}
+{{- include "plat.consoleChecks" . -}}
 {{- if and .Values.alerts.enabled (not .Values.alerts.runbookBaseURL) -}}
 {{- fail "alerts.runbookBaseURL: write where docs/runbooks.md is read, such as https://git.example/plat/docs/runbooks.md" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What would leave browsers without the console, or without a way to log in. */}}
+{{- define "plat.consoleChecks" -}}
+{{- $console := .Values.console -}}
+{{- $config := .Values.gateway.config -}}
+{{- if not $console.enabled -}}
+{{- if $console.ingress.enabled -}}{{- fail "console.ingress.enabled: needs console.enabled" -}}{{- end -}}
+{{- if $console.clientSecretSecret -}}{{- fail "console.clientSecretSecret: needs console.enabled" -}}{{- end -}}
+{{- else -}}
+{{- $url := printf "https://%s/console" $console.host -}}
+{{- $oidc := dig "adminAuth" "oidc" dict $config -}}
+{{- if not $console.host -}}
+{{- fail "console.host: write the host name that browsers open, such as plat.example.com" -}}
+{{- end -}}
+{{- if ne $url (get $config "consoleURL" | default $url) -}}
+{{- fail (printf "gateway.config.consoleURL: must be %s, or be left out: console.host sets it" $url) -}}
+{{- end -}}
+{{- if not (dig "console" "enabled" true $config) -}}
+{{- fail "gateway.config.console.enabled: is false while console.enabled is true" -}}
+{{- end -}}
+{{- if eq "token" (dig "adminAuth" "mode" "token" $config) -}}
+{{- fail "gateway.config.adminAuth.mode: set oidc or both: people log in to the console at an identity provider" -}}
+{{- end -}}
+{{- if not (get $oidc "issuer") -}}
+{{- fail "gateway.config.adminAuth.oidc.issuer: write the identity provider of the console" -}}
+{{- end -}}
+{{- if not (or (get $oidc "clientID") (dig "console" "clientID" "" $config)) -}}
+{{- fail "gateway.config.adminAuth.oidc.clientID: write the client of the console at the identity provider" -}}
+{{- end -}}
+{{- if and $console.clientSecretSecret (dig "console" "clientSecretFile" "" $config) -}}
+{{- fail "console.clientSecretSecret: gateway.config.console.clientSecretFile is set as well; leave one out" -}}
+{{- end -}}
+{{- if and $console.ingress.enabled .Values.networkPolicy.enabled (not .Values.networkPolicy.admin) -}}
+{{- fail "networkPolicy.admin: name the pods of the ingress controller: without them it cannot reach the console" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

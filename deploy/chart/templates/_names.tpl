@@ -57,5 +57,5 @@ labels:
 
 {{/* The port of adminListen; empty when the main listener serves the admin API and the metrics. */}}
 {{- define "plat.adminPort" -}}
-{{- regexFind "[0-9]+$" (.Values.gateway.config.adminListen | default "") -}}
+{{- regexFind "[0-9]+$" (.Values.gateway.config.adminListen | default (ternary ":9090" "" .Values.console.enabled)) -}}
 {{- end -}}

@@ -14,11 +14,10 @@ interface Described {
 
 const schema = JSON.parse(read('deploy/chart/values.schema.json'))
 
-test('every values.yaml of docs/kubernetes.md fits the schema of the chart', () => {
-  const examples = [...read('docs/kubernetes.md').matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) =>
-    parse(text),
-  )
-  assert.equal(examples.length, 3)
+test('every values.yaml of the pages on Kubernetes and the console fits the schema of the chart', () => {
+  const pages = ['docs/kubernetes.md', 'docs/console-on-a-cluster.md'].map(read).join('')
+  const examples = [...pages.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text))
+  assert.equal(examples.length, 4)
   for (const values of examples) {
     assert.ok(Check(schema, values), JSON.stringify(values))
     assert.ok(!Check(schema, Object.assign({ imag: {} }, values)))

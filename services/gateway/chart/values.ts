@@ -19,6 +19,8 @@ const group = (properties: Values, description = ''): Node => ({ type: 'object',
 
 const QUANTITY = '^[0-9]+(\\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$'
 const SECRET = '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$'
+/** A DNS name. */
+const HOST = '^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$'
 const secret = (description: string, preset = '') => key.text(description, preset, SECRET)
 
 /** A flag of a binary: text, number, boolean or a list, which is joined by commas. */
@@ -120,6 +122,28 @@ const gateway = {
   ...pods('250m', '256Mi', '1Gi'),
 }
 
+/** The console of people; docs/console-on-a-cluster.md. */
+const console = {
+  enabled: key.flag(
+    'Serve the console to browsers: sets consoleURL, and adminListen to :9090 where it is left out. People log in by gateway.config.adminAuth.oidc.',
+  ),
+  host: key.text('Host name that browsers open; required when enabled.', '', HOST),
+  clientSecretSecret: secret(
+    'Secret whose key `secret` is that of the client at the identity provider; empty for a public client.',
+  ),
+  ingress: group(
+    {
+      enabled: key.flag(
+        'An Ingress for /console and /v1 of adminListen; its controller must be named in networkPolicy.admin.',
+      ),
+      className: key.text('Ingress class; the default class when empty.'),
+      annotations: key.map(Type.String(), 'Annotations of the Ingress.'),
+      tlsSecret: secret('Secret with tls.crt and tls.key of the host; the certificate of the controller when empty.'),
+    },
+    'How browsers reach it.',
+  ),
+}
+
 const operator = {
   enabled: key.flag(
     'Render resources into the files of the gateway. Without it the ConfigMaps are yours to write.',
@@ -205,6 +229,7 @@ export function chartValues(config: Node, thresholds: Thresholds): Node {
     fullnameOverride: key.text('Name of the release in the names of objects.'),
     identity: group(identity, 'The identity broker.'),
     gateway: group({ config, ...gateway }, 'The gateway.'),
+    console: group(console, 'The console of people, in a browser.'),
     operator: group(operator, 'The operator.'),
     attestation: group(attestation, 'The attestation service: one pod.'),
     networkPolicy,
