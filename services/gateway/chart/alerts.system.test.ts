@@ -330,6 +330,19 @@ test('AuditRetentionFailing fires when compression or retention has failed for a
   })
 })
 
+test('AuditSegmentDamaged fires as soon as a segment is found damaged', () => {
+  // Shows D3.alert.AuditSegmentDamaged.
+  const damaged = (values: string) => ({ 'plat_gateway_audit_damaged_segments{instance="a"}': values })
+  tries('AuditSegmentDamaged', {
+    at: '2m',
+    notYet: '50s',
+    labels: { severity: 'critical', instance: 'a' },
+    says: 'The gateway a has found 2 segments of its ledger that are not what was written. The log names them.',
+    on: [damaged('0x5 2x30')],
+    notOn: [damaged('0x40'), {}],
+  })
+})
+
 test('AttestationFailureRate fires when more than one attestation in ten fails', () => {
   // Shows D3.alert.AttestationFailureRate.
   const failed = (each: number) => ({ 'plat_attest_failure_total{reason="evidence"}': `0+${each}x200` })
