@@ -69,12 +69,13 @@ async function lineIn(ledgerPath: string, seq: number): Promise<Buffer | null> {
   }
 }
 
-/** After a repair that cut the ledger to `records`, sets the files about removed records aside. */
+/** Before a repair cuts the ledger to `records`, sets the files about removed records aside. */
 export async function setKeptAside(ledgerPath: string, records: number): Promise<void> {
   const last = await lastCheckpoint(ledgerPath)
   if (last === null || last.seq < records) return
-  await rename(checkpointsPath(ledgerPath), `${checkpointsPath(ledgerPath)}.damaged-${records}`)
+  // The rename comes last: after a crash before it, the next repair finds both files, or one.
   await rm(treePath(ledgerPath), { force: true })
+  await rename(checkpointsPath(ledgerPath), `${checkpointsPath(ledgerPath)}.damaged-${records}`)
 }
 
 /** Occurs in every checkpoint line; cannot occur inside a string. */

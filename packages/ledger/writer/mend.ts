@@ -36,8 +36,14 @@ export function mendTail({ path, handle, files, found }: Mend): void {
   handle.truncate(found.offset)
 }
 
-/** Copies everything from the first damage on into `<path>.damaged-<seq>`, durably, before it is cut off. Returns that file and its size. */
-export async function moveDamaged({ path, handle, files, found }: Mend): Promise<{ file: string; bytes: number }> {
+/**
+ * Copies everything from the first damage on into `<path>.damaged-<seq>`, durably, before it is cut off. Returns that file and its size. `beforeCut` is
+ * called between the two.
+ */
+export async function moveDamaged(
+  { path, handle, files, found }: Mend,
+  beforeCut: () => Promise<void>,
+): Promise<{ file: string; bytes: number }> {
   const from = found.damage?.offset ?? found.offset
   const file = asidePath(path, 'damaged', found.head)
   const side = files.openAppend(file)
@@ -46,6 +52,7 @@ export async function moveDamaged({ path, handle, files, found }: Mend): Promise
     const bytes = await copy(handle, from, (chunk) => {
       if (side.write(chunk) !== chunk.length) throw new Error(`${file}: short write`)
     })
+    await beforeCut()
     handle.truncate(from)
     return { file, bytes }
   } finally {

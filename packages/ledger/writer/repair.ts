@@ -42,17 +42,19 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
       await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
       const { chain } = await planReading(sequence, 'active')
       const found = await followChain({ source: handle, chain })
-      const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found })
-      repaired = { entries: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
+      const entries = found.head === null ? 0 : found.head.seq + 1
+      // What names removed records goes aside before they are removed: after a crash in between, the next repair finds the damage again.
+      const asideFirst = async () => {
+        await setKeptAside(path, entries)
+        await setHeadAside(path, entries)
+      }
+      const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found }, asideFirst)
+      repaired = { entries, damage: found.damage, aside }
     } finally {
       handle.close()
     }
   } finally {
     unlock()
-  }
-  if (repaired.aside !== null) {
-    await setKeptAside(path, repaired.entries)
-    await setHeadAside(path, repaired.entries)
   }
   await (await openLedger({ ...options, ...names, since: 'active' })).close()
   return repaired

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { lockPath, systemFiles } from '@plat/state'
@@ -97,6 +97,18 @@ test('nothing is restored while a gateway writes the ledger, or over the evidenc
   await assert.rejects(restoreSegment(path, copy), /is from an earlier repair/)
   assert.equal(readFileSync(`${file}.damaged`, 'utf8'), 'before')
   assert.ok(!existsSync(`${file}.restoring`))
+})
+
+test('a repair that ended between its two renames is completed by the next one', async () => {
+  const { path, file, copy, exitCode, names } = await ledger()
+  const damaged = damage(file, 300)
+  renameSync(file, `${file}.damaged`)
+  copyFileSync(copy, `${file}.restoring`)
+  const restored = await restoreSegment(path, copy)
+  assert.deepEqual([restored.path, restored.aside], [file, `${file}.damaged`])
+  assert.deepEqual(readFileSync(`${file}.damaged`), damaged)
+  assert.ok(!names().some((name) => name.endsWith('.restoring')))
+  assert.equal(await exitCode(), 0)
 })
 
 test('plain and compressed copies restore each other', async () => {

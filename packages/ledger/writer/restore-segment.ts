@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { copyFile, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isMissing, lockPath } from '@plat/state'
+import { lockPath } from '@plat/state'
 import { lineAt, seqOf } from '../find.ts'
 import { readRawLine } from '../format.ts'
 import { COMPRESSED, openSource } from '../sequence/compressed-file.ts'
@@ -128,16 +128,13 @@ async function copyDurably(from: string, to: string): Promise<void> {
   await file.sync()
 }
 
-/** Renames a damaged file to `<file>.damaged`, unread: it may be unreadable. Returns null when it is missing. */
+/** Renames a damaged file to `<file>.damaged`, unread: it may be unreadable. Returns that path; null when the segment has no file. */
 async function setAside(path: string): Promise<string | null> {
   const aside = `${path}.damaged`
+  // A crash of an earlier repair may have occurred between this rename and the next one.
+  if (!existsSync(path)) return existsSync(aside) ? aside : null
   if (existsSync(aside))
     throw new RestoreError(`${aside} is from an earlier repair: move it away and keep it as evidence`)
-  try {
-    await rename(path, aside)
-    return aside
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
-  }
+  await rename(path, aside)
+  return aside
 }
