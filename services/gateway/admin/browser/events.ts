@@ -1,3 +1,4 @@
+import { unknownEvent } from '@plat/state'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -47,5 +48,5 @@ export type BegunEvent = Static<typeof begun>
 /** @throws if it is no event of this version */
 export function decodeBrowserEvent(value: unknown): BrowserEvent {
   if (Check(eventSchema, value)) return value
-  throw new Error('unknown event of a session of the console')
+  throw unknownEvent('an event of the sessions of the console', value)
 }

@@ -107,6 +107,12 @@ test('replicas share sessions, their use, their end, and the use of links', asyn
   )
 })
 
+test('an event of another version is refused by its kind', () => {
+  for (const event of [{ t: 'renamed' }, { t: 'seen', at: 'today' }, null]) {
+    assert.throws(() => decodeBrowserEvent(event), /an event of the sessions of the console .* not known to this version/)
+  }
+})
+
 test('a compacted journal restores the sessions that are alive', async () => {
   const { clock, sessions, store, open } = await setUp()
   const { secret } = await sessions.begin(person('ada', { auth: { acr: 'mfa', amr: ['otp'], at: 1 } }), null)

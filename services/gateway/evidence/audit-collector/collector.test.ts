@@ -6,6 +6,7 @@ import { systemIds, TestClock } from '@plat/core'
 import { ephemeralSigner, type PublicKey } from '@plat/keys'
 import { openLedger, readSegmentReceipt } from '@plat/ledger'
 import { silentLog } from '@plat/process'
+import { openFileJournal } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
 import { Collector, type CollectorParts, type SegmentResult } from './collector.ts'
@@ -208,4 +209,33 @@ test('no segment is acknowledged without a record and a signature', async (t) =>
   await assert.rejects(collector.take(await edge.segment(0, 9)), /the disk is full/)
   assert.deepEqual([counted, seqs], [['failed'], { north: -1 }])
   assert.equal(upTo(await (await open()).take(await edge.question(29))), -1)
+})
+
+test('a journal of positions with an unknown event is not opened, and remains unlocked', async () => {
+  const path = join(tempFolder(), 'edges.jsonl')
+  const clock = new TestClock()
+  const journal = await openFileJournal({ path, clock, decode: (event) => event })
+  await journal.append('north', [{ ledgerId: 'a', until: 4 }])
+  await journal.close()
+  const reason = /an event of collected segments .* not known to this version/
+  for (let n = 0; n < 2; n++) await assert.rejects(EdgePositions.open({ path, clock, log: silentLog }), reason)
+})
+
+test('positions are compacted to the last one of each edge, and restored from that', async (t) => {
+  const path = join(tempFolder(), 'edges.jsonl')
+  const clock = new TestClock()
+  const position = (upTo: number) => ({ ledgerId: 'a', upTo, head: 'h', bytes: upTo })
+  const journal = await openFileJournal({ path, clock, decode: (event) => event })
+  await journal.append('north', Array.from({ length: 20_000 }, (_, n) => position(n)))
+  await journal.close()
+  const first = await EdgePositions.open({ path, clock, log: silentLog })
+  await first.keep('south', position(7))
+  await first.keep('north', position(20_000))
+  assert.deepEqual([first.of('north').upTo, first.of('south').upTo], [20_000, 7])
+  await first.close()
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  assert.equal(lines.length, 3, 'two snapshots, and the position after them')
+  const second = await EdgePositions.open({ path, clock, log: silentLog })
+  t.after(() => second.close())
+  assert.deepEqual([second.of('north').upTo, second.of('south').upTo], [20_000, 7])
 })

@@ -1,7 +1,7 @@
 import { type Clock, isObject, reasonOf } from '@plat/core'
 import { NO_RECORD } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { type OpenJournal, openFileJournal } from '@plat/state'
+import { JournalFollower, type OpenJournal, openFileJournal, unknownEvent } from '@plat/state'
 
 /** Stored part of an edge's ledger. */
 export interface Stored {
@@ -21,22 +21,29 @@ const COMPACT_AFTER_EVENTS = 20_000
 /** Journal of the stored positions of all edges. */
 export class EdgePositions {
   readonly #journal: OpenJournal<Stored>
-  readonly #log: Log
+  readonly #follower: JournalFollower<Stored>
   readonly #last = new Map<string, { readonly version: number; readonly event: Stored }>()
-  readonly #stop = new AbortController()
-  #seq = 0
-  #events = 0
 
   private constructor(journal: OpenJournal<Stored>, log: Log) {
     this.#journal = journal
-    this.#log = log
+    this.#follower = new JournalFollower({
+      journal,
+      apply: ({ key, version, event }) => void this.#last.set(key, { version, event }),
+      onFault: (error) => log.error({ error: reasonOf(error) }, 'the journal of collected segments failed'),
+    })
   }
 
   /** Rejects if the journal cannot be read or another process has locked it. */
   static async open({ path, clock, log }: { path: string; clock: Clock; log: Log }): Promise<EdgePositions> {
-    const places = new EdgePositions(await openFileJournal({ path, clock, decode: decodeStored }), log)
-    places.#follow()
-    return places
+    const journal = await openFileJournal({ path, clock, decode: decodeStored })
+    const positions = new EdgePositions(journal, log)
+    try {
+      await positions.#follower.open()
+    } catch (error) {
+      await journal.close()
+      throw error
+    }
+    return positions
   }
 
   of(edge: string): Stored {
@@ -46,36 +53,16 @@ export class EdgePositions {
   /** Resolves when durable. */
   async keep(edge: string, stored: Stored): Promise<void> {
     await this.#journal.append(edge, [stored])
-    if (this.#events >= COMPACT_AFTER_EVENTS) await this.#compact()
+    if (this.#follower.events >= COMPACT_AFTER_EVENTS) await this.#compact()
   }
 
   async close(): Promise<void> {
-    this.#stop.abort()
+    this.#follower.close()
     await this.#journal.close()
   }
 
-  /** Applies existing entries before it returns. */
-  #follow(): void {
-    const following = this.#journal.follow(
-      0,
-      ({ seq, key, version, event }) => {
-        this.#seq = seq
-        this.#events++
-        this.#last.set(key, { version, event })
-      },
-      this.#stop.signal,
-    )
-    following.catch((error: unknown) =>
-      this.#log.error({ error: reasonOf(error) }, 'the journal of collected segments failed'),
-    )
-  }
-
-  async #compact(): Promise<void> {
-    this.#events = this.#last.size
-    await this.#journal.compact(
-      this.#seq,
-      [...this.#last].map(([key, last]) => ({ key, ...last })),
-    )
+  #compact(): Promise<void> {
+    return this.#follower.compact(() => Array.from(this.#last, ([key, last]) => ({ key, ...last })))
   }
 }
 
@@ -91,5 +78,5 @@ function decodeStored(event: unknown): Stored {
       return { ledgerId, upTo, head, bytes }
     }
   }
-  throw new Error('holds an event that this version does not know')
+  throw unknownEvent('an event of collected segments', event)
 }
