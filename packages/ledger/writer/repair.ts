@@ -43,7 +43,7 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
       const { chain } = await planReading(sequence, 'active')
       const found = await followChain({ source: handle, chain })
       const entries = found.head === null ? 0 : found.head.seq + 1
-      // What names removed records goes aside before they are removed: after a crash in between, the next repair finds the damage again.
+      // Files that name removed records go aside first: after a crash in between, the next repair finds the damage again.
       const asideFirst = async () => {
         await setKeptAside(path, entries)
         await setHeadAside(path, entries)

@@ -7,7 +7,7 @@ import { histogram, nameOf, RULES_FILE, type Trial, tryAlert } from '../testing/
 import { fetchPromtool, type Promtool } from '../testing/promtool.ts'
 import { alertsOf, readAlerts } from './alerts.ts'
 
-// Each rule is given series on which it fires and series that are just not enough, by Prometheus' own evaluation.
+/** Trials of the rules: series on which each fires, and series that are just not enough, by Prometheus' own evaluation. @table */
 
 const RULES = path.join(REPOSITORY, 'deploy/alerts/plat.rules.yaml')
 const groups = readAlerts(REPOSITORY)

@@ -109,7 +109,10 @@ test('replicas share sessions, their use, their end, and the use of links', asyn
 
 test('an event of another version is refused by its kind', () => {
   for (const event of [{ t: 'renamed' }, { t: 'seen', at: 'today' }, null]) {
-    assert.throws(() => decodeBrowserEvent(event), /an event of the sessions of the console .* not known to this version/)
+    assert.throws(
+      () => decodeBrowserEvent(event),
+      /an event of the sessions of the console .* not known to this version/,
+    )
   }
 })
 

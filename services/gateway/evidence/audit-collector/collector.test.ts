@@ -226,7 +226,10 @@ test('positions are compacted to the last one of each edge, and restored from th
   const clock = new TestClock()
   const position = (upTo: number) => ({ ledgerId: 'a', upTo, head: 'h', bytes: upTo })
   const journal = await openFileJournal({ path, clock, decode: (event) => event })
-  await journal.append('north', Array.from({ length: 20_000 }, (_, n) => position(n)))
+  await journal.append(
+    'north',
+    Array.from({ length: 20_000 }, (_, n) => position(n)),
+  )
   await journal.close()
   const first = await EdgePositions.open({ path, clock, log: silentLog })
   await first.keep('south', position(7))
