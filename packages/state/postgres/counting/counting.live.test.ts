@@ -34,18 +34,21 @@ async function backends(client: Client, which = 'state IS NOT NULL'): Promise<re
   return rows.map(({ pid }) => pid)
 }
 
-/** Resolves with the process of the one request that waits for a lock. */
-async function untilOneWaits(client: Client): Promise<readonly number[]> {
-  let waiting: readonly number[] = []
-  const isWaiting = async () => {
+/** Waits until exactly one of them is as `which` says, and returns it. */
+async function untilOneIs(client: Client, which: string): Promise<readonly number[]> {
+  let found: readonly number[] = []
+  const isOne = async () => {
     // Within a transaction the activity view is a snapshot.
     await client.query('SELECT pg_stat_clear_snapshot()')
-    waiting = await backends(client, "wait_event_type = 'Lock'")
-    return waiting.length === 1
+    found = await backends(client, which)
+    return found.length === 1
   }
-  await until(isWaiting, 'a request that waits for a lock')
-  return waiting
+  await until(isOne, `one server process with ${which}`)
+  return found
 }
+
+/** Resolves with the process of the one request that waits for a lock. */
+const untilOneWaits = (client: Client) => untilOneIs(client, "wait_event_type = 'Lock'")
 
 test('a take that runs after its release leaves no hold', async () => {
   // Only counting uses the connection.
@@ -233,9 +236,8 @@ test('a gateway closes while a server process is paused and a counter stays lock
     await client.query('SELECT 1 FROM closing.counter FOR UPDATE')
     const settled = hold.release()
     await untilOneWaits(client)
-    // The connection for leadership.
-    const idle = await backends(client, "state = 'idle'")
-    assert.equal(idle.length, 1)
+    // The connection for leadership, once it is open.
+    const idle = await untilOneIs(client, "state = 'idle'")
     await whilePaused(idle, () => replicas.close(state))
     await settled
     await client.query('ROLLBACK')
