@@ -112,7 +112,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   server: 'default/a',
 }
 
-test('what a check finds is 3, and an unreadable file to verify is 2', async () => {
+test('a failed check exits with 3, and an unreadable file to verify with 2', async () => {
   const found: readonly (readonly string[])[] = [
     ['validate', dir],
     ['config', 'validate', at('gateway.json')],

@@ -109,7 +109,7 @@ describe('the walk', () => {
   })
 })
 
-describe('what is not built', () => {
+describe('keys that are not built', () => {
   test('a key that is not built refuses any value except its default, by its full path', () => {
     assert.deepEqual(check({ later: 7 }).lines, [])
     assert.deepEqual(check({ later: 8 }).lines, ['later: not built yet in this version'])

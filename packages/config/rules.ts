@@ -1,3 +1,4 @@
+import { member } from '@plat/core'
 import type { Problem, Rule } from './block.ts'
 
 /** Returns a rule for keys that are required while another is set: `because` ends the sentence `<path>: is required <because>`. */
@@ -20,15 +21,11 @@ export function requiresTop(key: string, when: (block: Record<string, unknown>) 
 export function namesProfile(path: string, builtIn: string): Rule {
   const [, ...names] = path.split('.')
   return (block, { dlpProfiles: profiles }) => {
-    const named = names.reduce<unknown>(memberOf, block)
+    const named = names.reduce<unknown>(member, block)
     if (typeof named !== 'string' || named === '' || named === builtIn) return []
     if (typeof profiles === 'object' && profiles !== null && Object.hasOwn(profiles, named)) return []
     return [{ path, message: `dlpProfiles has no profile ${named}; ${builtIn} is built in`, severity: 'error' }]
   }
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
 
 function missing(path: string, because: string): Problem {
@@ -48,22 +45,22 @@ export function isUnset(value: unknown): boolean {
   )
 }
 
-/** Returns a rule for a list of objects whose member `name`, or another one, must be unique: `tokenVault.providers`. */
-export function uniqueNames(path: string, member = 'name'): Rule {
+/** Returns a rule for a list of objects whose member `name`, or the given one, must be unique: `tokenVault.providers`. */
+export function uniqueNames(path: string, unique = 'name'): Rule {
   const key = path.slice(path.lastIndexOf('.') + 1)
   return (block) => {
     const seen = new Set<unknown>()
     const list = block[key]
     return (Array.isArray(list) ? list : []).flatMap((item, index): Problem[] => {
-      const name = memberOf(item, member)
+      const name = member(item, unique)
       if (name === undefined || !seen.has(name)) {
         seen.add(name)
         return []
       }
       return [
         {
-          path: `${path}[${index}].${member}`,
-          message: `duplicate ${member}`,
+          path: `${path}[${index}].${unique}`,
+          message: `duplicate ${unique}`,
           severity: 'error',
         },
       ]

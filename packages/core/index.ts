@@ -25,7 +25,7 @@ export {
   skipString,
 } from './json/check.ts'
 export { countValues } from './json/count.ts'
-export { isObject, type JsonObject, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
+export { isObject, type JsonObject, member, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, losslessSteps, parseLossless, parseStrictLossless } from './json/lossless.ts'
 export { endOfNumber, MAX_NUMBER_BYTES } from './json/numbers.ts'
 export { parseChecked } from './json/parse.ts'

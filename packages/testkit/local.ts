@@ -14,9 +14,9 @@ const LAST_PORT = 32_000
 /** Each process begins somewhere else and never gives a port twice. */
 let nextPort = randomInt(FIRST_PORT, LAST_PORT)
 
-/** Starts a server for this machine alone and answers the port that it got. */
-export async function listening(server: NetServer): Promise<number> {
-  server.listen(0, '127.0.0.1')
+/** Starts a server on a loopback address and returns its port. Port 0 lets the system choose one. */
+export async function listening(server: NetServer, host = '127.0.0.1', at = 0): Promise<number> {
+  server.listen(at, host)
   await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the server has no port')

@@ -67,7 +67,7 @@ test('the packed package holds its code, its types and no dependency', async () 
     assert.ok(existsSync(path.join(dir, file)))
 })
 
-test('whatever it exports has an example', async () => {
+test('every export has an example', async () => {
   const lib = path.join(consumer, 'node_modules/@plat/sdk/lib')
   const files = (await readdir(lib, { recursive: true })).filter((name) => name.endsWith('.d.ts'))
   const types = (await Promise.all(files.map((name) => readFile(path.join(lib, name), 'utf8')))).join('\n')

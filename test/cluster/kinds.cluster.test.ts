@@ -164,7 +164,7 @@ const WRONG: readonly (readonly [Kind, object])[] = [
   ['SovereigntyPolicy', { allowedJurisdictions: ['Germany'], allowedCIDRs: ['10.0.0.0'] }],
 ]
 
-test('what files refuse a cluster refuses too, in the same words', async () => {
+test('a resource that is refused in a file is refused by a cluster with the same message', async () => {
   // Shows D2.error.validation.exposeWithoutEndpoint, D2.error.validation.serverAuth, D2.error.validation.ctxengineAdapter.
   for (const [kind, spec] of WRONG) {
     const metadata = { name: 'a', ...(!isClusterKind(kind) && { namespace: 'default' }) }

@@ -186,7 +186,7 @@ test('nodes that run sandboxes are counted with the rights that are documented',
 
 const CONTAINER = { name: 'c', image: 'i' }
 
-test('what is refused says why in its status, and is ready once it is mended', async () => {
+test('a refused resource says why in its status, and is ready after the correction', async () => {
   const { put, patch, get, remove } = await setUp('mended')
   await operator()
   await put('Agent', 'agents', 'a', { image: 'i', tier: 't', policyRef: 'later' })
@@ -210,7 +210,7 @@ test('what is refused says why in its status, and is ready once it is mended', a
   await remove('mcpservers', 's')
 })
 
-test('what the gateway reports in an annotation becomes the status of the server', async () => {
+test('a report of the gateway in an annotation becomes the status of the server', async () => {
   const { put, patch, get, remove } = await setUp('pins')
   await operator()
   await put('MCPServer', 'mcpservers', 's', { url: 'https://s.example/mcp' })

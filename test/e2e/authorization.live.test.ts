@@ -10,6 +10,7 @@ import {
 import { testProver } from '@plat/testkit/dpop'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { startTestIdentity } from '@plat/testkit/identity'
+import { listening } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
 
@@ -80,11 +81,9 @@ async function startFront() {
     client.pipe(inner).pipe(client)
     client.once('close', () => inner.destroy())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
+  const front = await listening(server)
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${front}`,
     leadTo: (to: string) => {
       port = Number(to)
     },

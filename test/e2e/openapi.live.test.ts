@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp, type Up } from '@plat/cli'
 import { wholeLines } from '@plat/testkit/ledger'
-import { tempFolder } from '@plat/testkit/local'
+import { listening, tempFolder } from '@plat/testkit/local'
 import { denialOf } from '@plat/testkit/mcp/denial'
 import { until } from '@plat/testkit/until'
 
@@ -81,9 +81,7 @@ async function startApi() {
     if (method === 'DELETE') return response.writeHead(204).end()
     return reply(response, 200, 'application/json', '{"id":9007199254740993,"name":"Rex","mail":"ada@example.com"}')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listening(server)
   return { url: `http://127.0.0.1:${port}/v1`, requests, close: () => server.close() }
 }
 
@@ -219,7 +217,7 @@ test('policy decides on tools and arguments, and a denied call reaches no API', 
   await pets.close()
 })
 
-test('what is wrong with arguments or an answer is a result that a model can read', async () => {
+test('invalid arguments or responses give a result that a model can read', async () => {
   const pets = await client('pets')
   const failed = async (name: string, args: Record<string, unknown>) => {
     const result = await pets.callTool({ name, arguments: args })

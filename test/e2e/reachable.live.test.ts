@@ -19,7 +19,7 @@ async function reach(env: Readonly<Record<string, string>>): Promise<{ status: u
   return { status, out, err }
 }
 
-test('what helm test runs passes on a broker and a gateway that run, and fails without one of them', async (t) => {
+test('the check that helm test runs passes with a broker and a gateway, and fails without one of them', async (t) => {
   const broker = await startTestIdentity()
   t.after(() => broker.stop())
   const gateway = await startGatewayProcess({ servers: {} })

@@ -54,7 +54,7 @@ test('a fifth parameter is found', () => {
   assert.deepEqual(broken(FILE, 'class C { m(a, b, c, d, e) {} }'), ['parameters:1'])
 })
 
-test('whatever switches the checker off is found, in tests too', () => {
+test('every comment that disables the checker is found, in tests too', () => {
   assert.deepEqual(broken(FILE, 'let a: any\n'), ['any:1'])
   assert.deepEqual(broken('packages/core/x.test.ts', 'a\nb!.c'), ['non-null:2'])
   assert.deepEqual(broken(FILE, '// @ts-ignore\na()'), ['ts-ignore:1'])

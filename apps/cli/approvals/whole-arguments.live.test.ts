@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { type ApprovalView, isCut, withWholeArguments } from './approvals.ts'
 
 const cut: ApprovalView = {
@@ -30,12 +30,10 @@ test('whole arguments replace a truncated preview; who may not fetch them sees t
     requested.push(request.url)
     response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   t.after(() => server.close())
-  const address: AddressInfo | string | null = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
   const empty = { PLAT_GATEWAY_URL: '', PLAT_IDENTITY_URL: '', PLAT_BROKER_TOKEN: '', PLAT_ADMIN_TOKEN: 't' }
-  const env = { ...empty, PLAT_ADMIN_URL: `http://127.0.0.1:${address.port}` }
+  const env = { ...empty, PLAT_ADMIN_URL: `http://127.0.0.1:${port}` }
   const whole = await withWholeArguments(env, cut)
   assert.deepEqual(whole.preview, { mode: 'redacted', text: '{"a":"b"}', truncated: false })
   assert.deepEqual(requested, ['/v1/approvals/a/arguments'])

@@ -105,7 +105,7 @@ test('a changed tool shows in the list, in the status of its server, and is acce
   await until(async () => (await pinned()) === 'True ', 'the status after the acceptance')
 })
 
-test('what resources pin is not accepted: the command says what to write, and fails', async () => {
+test('a pin set by resources cannot be accepted: the command names the field to change, and fails', async () => {
   await listTools('firm')
   const { code, text } = await accept('firm')
   assert.equal(code, 1)

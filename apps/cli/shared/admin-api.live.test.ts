@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { adminList } from './admin-api.ts'
 
 test('a list is read page by page, and one whose cursor comes again is refused', async (t) => {
@@ -11,16 +11,14 @@ test('a list is read page by page, and one whose cursor comes again is refused',
     const page = { items: [cursor], nextCursor: next[cursor] }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(page))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   t.after(() => server.close())
-  const address: AddressInfo | string | null = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
   const env = {
     PLAT_GATEWAY_URL: '',
     PLAT_IDENTITY_URL: '',
     PLAT_BROKER_TOKEN: '',
     PLAT_ADMIN_TOKEN: 't',
-    PLAT_ADMIN_URL: `http://127.0.0.1:${address.port}`,
+    PLAT_ADMIN_URL: `http://127.0.0.1:${port}`,
   }
   const list = () => adminList(env, '/v1/pins', (item): item is string => typeof item === 'string')
   assert.deepEqual(await list(), ['', 'a', 'b'])

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { denialIn } from '@plat/testkit/mcp/denial'
 import { until } from '@plat/testkit/until'
 import { tokenMint } from '../token/mint.ts'
@@ -24,9 +24,8 @@ async function echo(t: TestContext): Promise<string> {
     server.close()
     server.closeAllConnections()
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const address = server.address()
-  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/mcp`
+  const port = await listening(server)
+  return `http://127.0.0.1:${port}/mcp`
 }
 
 /** A folder with an agent and two servers, one of them with a Secret that is not there yet. */

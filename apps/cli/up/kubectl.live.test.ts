@@ -75,7 +75,7 @@ test('a Kubernetes client reads and writes resources with .plat/kubeconfig, and 
   assert.equal(existsSync(file), false)
 })
 
-test('what a person edits is seen by clients, and never replaced by who has not seen it', async (t) => {
+test('an edit by hand reaches clients, and an update based on an older version does not replace it', async (t) => {
   const up = await upIn(t)
   const api = KubernetesObjectApi.makeApiClient(configOf(up))
   const created = await api.create<Server>(mcpServer('notes'))

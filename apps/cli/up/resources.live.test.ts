@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { json } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { denialIn } from '@plat/testkit/mcp/denial'
 import { tokenMint } from '../token/mint.ts'
 import { startUp, type Up } from './up.ts'
@@ -39,9 +39,8 @@ const server = (key: string, more: object = {}) =>
 
 before(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'plat-'))
-  await once(upstream.listen(0, '127.0.0.1'), 'listening')
-  const address = upstream.address()
-  origin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+  const port = await listening(upstream)
+  origin = `http://127.0.0.1:${port}`
   await server('default/notes')
   await server('default/silent', { timeoutSeconds: 1 })
   await server('default/legacy', { protocolVersions: ['2025-06-18', '2025-11-25'] })

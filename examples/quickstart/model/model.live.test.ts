@@ -37,7 +37,7 @@ test('a stream ends with its usage if requested, and always with [DONE]', async 
   assert.match(counted.text, /"choices":\[\],"usage":\{"prompt_tokens":1,/)
 })
 
-test('what it does not understand it refuses as the real one would', async () => {
+test('an unsupported request is refused with the error of the real service', async () => {
   for (const body of ['{', {}, { model: 'scripted-1' }, { model: 'scripted-1', messages: [] }]) {
     const { status, text } = await ask(body)
     assert.deepEqual([status, JSON.parse(text).error.type], [400, 'invalid_request_error'])

@@ -121,7 +121,7 @@ test('a refused input leaves nothing behind for the next', () => {
   assert.ok(accepts('{"a":1,"b":{"c":1}}'))
 })
 
-test('whatever JSON.stringify writes is accepted and read as JSON.parse reads it', () => {
+test('the output of JSON.stringify is accepted, with the value that JSON.parse returns', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), fc.constantFrom(0, 2), (text, indent) => {
       const spaced = JSON.stringify(JSON.parse(text), null, indent)

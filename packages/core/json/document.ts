@@ -8,6 +8,15 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Returns a member of an object; undefined for other values and for members that the object inherits. */
+export function member(value: unknown, name: string): unknown {
+  if (!isObject(value)) return undefined
+  const found = value[name]
+  // JSON has no functions, and all that objects inherit are functions, except `__proto__`.
+  if (typeof found !== 'function' && name !== '__proto__') return found
+  return Object.hasOwn(value, name) ? found : undefined
+}
+
 /**
  * Reads a JSON document that came over the network: exactly one value in valid UTF-8, by the rules of `parseStrict`. Returns undefined when
  * it is anything else.

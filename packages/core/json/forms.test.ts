@@ -42,7 +42,7 @@ test('members that are undefined are absent', () => {
   assert.equal(canonicalJson({ a: undefined, b: null }), '{"b":null}')
 })
 
-test('what has no canonical form is refused', () => {
+test('a value without a canonical form is refused', () => {
   const refused = [
     Number.NaN,
     Number.POSITIVE_INFINITY,
@@ -191,7 +191,7 @@ test('exact numbers behind escaped names are kept', () => {
   assert.deepEqual(JSON.stringify(parseLossless(text)), text.replace('\\u007F', '\u007f'))
 })
 
-test('what is not JSON stays none, wherever an exact number is in it', () => {
+test('invalid JSON with an exact number at any place stays invalid', () => {
   for (const text of [
     ...['{1.0:2}', '{1.0 : 2}', '[1.0.0]', '[01.0]', '[1.0e]', '[-]', '[--0]', '[1.0 1.0]', '1.0x', '"a"1.0', '[1.0'],
     ...['{"a":1.0,1.0:1}', '-01', '.50', '1.', '+1.0', '[1e5e5]', '["\u007f" 1.0', '[1.0,]'],

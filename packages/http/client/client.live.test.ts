@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { type Clock, poolTable, systemClock, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
+import { listening } from '@plat/testkit/local'
 import { createDialer } from '../dial/dialer.ts'
 import { dialFault } from '../dial/errors.ts'
 import { ask, clientOf, get, HEADERS_MS, IDLE_MS, ok, plain, responseText, serve, until } from './testing/answers.ts'
@@ -294,12 +294,9 @@ async function serveTls(t: TestContext, name: string, clock: Clock) {
     socket.on('error', () => {})
     socket.on('data', () => socket.write(ok(`${socket.alpnProtocol} ${socket.getPeerCertificate().subject?.CN}`)))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
+  const port = await listening(server)
   t.after(() => server.close())
-  return { root, port: address.port }
+  return { root, port }
 }
 
 test('over TLS the certificate is checked for the name, and the client certificate is sent', async (t) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { silentLog } from '@plat/process'
+import { listening } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { request } from 'undici'
 import { createDialer, type Dialer } from '../dial/dialer.ts'
@@ -14,14 +14,12 @@ async function meeting(t: TestContext) {
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => socket.end(reply))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  })
+  const port = await listening(server)
   t.after(() => server.close())
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
-  const origin = `http://127.0.0.1:${address.port}`
+  const origin = `http://127.0.0.1:${port}`
   /** Parses the same bytes with undici and with the client. */
   return async (bytes: Buffer, method: 'GET' | 'HEAD' = 'GET') => {
     reply = bytes

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { silentLog } from '@plat/process'
+import { listening } from '@plat/testkit/local'
 import { createDialer, type Dialer, type DialerOptions, type DialOptions } from './dialer.ts'
 import { dialFault } from './errors.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
@@ -12,15 +12,12 @@ async function listenOn(t: TestContext, address: string, port: number, answer: R
   const server: Server = createServer(answer)
   let accepted = 0
   server.on('connection', () => accepted++)
-  server.listen(port, address)
-  await once(server, 'listening')
+  const bound = await listening(server, address, port)
   t.after(() => {
     server.close()
     server.closeAllConnections()
   })
-  const bound = server.address()
-  assert.ok(bound !== null && typeof bound === 'object')
-  return { port: bound.port, accepted: () => accepted }
+  return { port: bound, accepted: () => accepted }
 }
 
 function dialerOf(t: TestContext, options: Partial<DialerOptions>): Dialer {

@@ -5,6 +5,7 @@ import { createServer as createSocketServer } from 'node:net'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
+import { listening } from '@plat/testkit/local'
 import { createDialer, type Dialer, type DialerOptions } from './dialer.ts'
 import { dialFault } from './errors.ts'
 import type { FetchedHead } from './fetch-bytes.ts'
@@ -18,13 +19,10 @@ async function meeting(
   const server = createServer(listener)
   let connections = 0
   server.on('connection', () => connections++)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
+  const port = await listening(server)
   const dialer = createDialer({ log: silentLog, ...options })
   try {
-    await use(dialer, address.port, () => connections)
+    await use(dialer, port, () => connections)
   } finally {
     await dialer.close()
     server.close()
@@ -187,10 +185,8 @@ test('silence, a closed port, an unknown name and a server without HTTP are dist
     if (name === 'unknown.example') throw Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })
     return [at('127.0.0.1')]
   }
-  const babbler = createSocketServer((socket) => socket.resume().end('hello there\r\n\r\n')).listen(0, '127.0.0.1')
-  await once(babbler, 'listening')
-  const babble = babbler.address()
-  assert.ok(babble !== null && typeof babble === 'object')
+  const babbler = createSocketServer((socket) => socket.resume().end('hello there\r\n\r\n'))
+  const babblerPort = await listening(babbler)
   await meeting(
     () => {},
     { clock, lookup },
@@ -201,10 +197,10 @@ test('silence, a closed port, an unknown name and a server without HTTP are dist
       await clock.advance(limits.timeoutMs)
       assert.equal(await silent, 'timeout')
       assert.equal(await faultOf('http://unknown.example/'), 'name')
-      assert.equal(await faultOf(`http://127.0.0.1:${babble.port}/`), 'lost')
+      assert.equal(await faultOf(`http://127.0.0.1:${babblerPort}/`), 'lost')
       babbler.close()
       await once(babbler, 'close')
-      assert.equal(await faultOf(`http://closed.example:${babble.port}/`), 'refused')
+      assert.equal(await faultOf(`http://closed.example:${babblerPort}/`), 'refused')
     },
   )
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import type { Exchange } from './listen.ts'
 import { raw, serving } from './testing/serving.ts'
 
@@ -57,10 +57,8 @@ async function found(port: number): Promise<readonly string[]> {
 
 test('headers with cached names are parsed as Node parses them', async () => {
   const plain = createServer(tell)
-  await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
-  const address: AddressInfo | string | null = plain.address()
-  assert.ok(typeof address === 'object' && address !== null)
-  const expected = await found(address.port)
+  const port = await listening(plain)
+  const expected = await found(port)
   plain.close()
   assert.equal(expected.length, heads.length)
   const route = { prefix: '/raw/', handle: ({ request, response }: Exchange) => tell(request, response) }

@@ -44,7 +44,7 @@ test('a good token says who calls', async () => {
   assert.equal((await verifier.verifyRequest({ method: 'GET', url: URL_OF_SERVER, headers })).session, 's1')
 })
 
-test('what the gateway refuses is refused here, for the same reason', async () => {
+test('a token that the gateway refuses is refused here, for the same reason', async () => {
   const { issuer, verifier } = setUp()
   for (const { name, token, reason } of issuer.invalid()) {
     await assert.rejects(verifier.verifyToken(token), { name: 'TokenRefusedError', reason }, name)
@@ -94,7 +94,7 @@ test('a bound token needs a proof of its key for this very request, once', async
   }
 })
 
-test('who must prove a key is a choice', async () => {
+test('the proof of a key can be required of all callers, or of none', async () => {
   const all = setUp({ proof: 'all' })
   await assert.rejects(
     all.verifier.verifyRequest(all.requestWith(`Bearer ${all.issuer.token()}`)),

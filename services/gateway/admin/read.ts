@@ -1,4 +1,4 @@
-import { rfc3339Micros } from '@plat/core'
+import { member, rfc3339Micros } from '@plat/core'
 import type { LedgerMoment } from '@plat/ledger'
 import type { Static, TObject } from 'typebox'
 import { Check, Errors } from 'typebox/value'
@@ -41,10 +41,4 @@ export function momentIn(text: string | null, name: string): LedgerMoment | null
 export function seqIn(text: string, name: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw new AdminError('invalid_request', `${name}: must be a record's number`)
-}
-
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? Reflect.get(value, name)
-    : undefined
 }

@@ -151,7 +151,7 @@ function nothing({ text }: { text: string }): string {
   return text.replace(/"requestId":"[^"]*"/, '')
 }
 
-test('what may be seen but not changed is forbidden, not hidden', async (t) => {
+test('a change of a visible object without the role answers 403, not 404', async (t) => {
   const ask = await setUp(t)
   await ask('killswitch', 'POST /v1/revocations', { target: { agent: 'shop/a' } })
   const { items } = (await ask('reader', 'GET /v1/revocations')).body

@@ -128,7 +128,7 @@ async function untilPass({ clock }: Fixture, isReached: () => boolean | Promise<
   await until(isReached, what, () => clock.advance(60_000))
 }
 
-test('what left is archived and listed; chain, receipts and readers hold; and it is picked up when it is copied back', async (t) => {
+test('a removed segment is archived and listed; chain, receipts and readers hold; and it is read again when it is copied back', async (t) => {
   // Shows D3.audit.auditRetention.archive, D3.audit.auditRetention.days, D3.metric.plat_gateway_audit_segments_left_total,
   // D3.metric.plat_gateway_audit_segments_here and D3.metric.plat_gateway_audit_oldest_record_seconds.
   const s3 = await startS3(t, 'secret')

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer as createPlainServer, type RequestListener } from 'node:http'
 import { createServer } from 'node:https'
 import type { TestContext } from 'node:test'
 import { systemClock } from '@plat/core'
 import { type Signer, signerOf } from '@plat/keys'
+import { listening } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 
 /** Audience of the admin API in these tests. */
@@ -29,13 +29,11 @@ export async function provider(t: TestContext, tls?: { readonly key: string; rea
     response.end(JSON.stringify(document ?? {}))
   }
   const server = tls === undefined ? createPlainServer(answer) : createServer(tls, answer)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const port = await listening(server)
   t.after(() => {
     server.close()
     server.closeAllConnections()
   })
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : ''
   state.issuer = tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`
   const now = () => Math.floor(systemClock.now() / 1000)
   const token = (more: object = {}, signer = state.signer) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
+import { listening } from '@plat/testkit/local'
 import { testTransactions } from '@plat/testkit/tokens/transactions'
 import type { StartIdentityOptions } from '../index.ts'
 import { type BrokerResponse, claimsIn, jsonFile, startTestBroker } from '../testing/broker.ts'
@@ -171,11 +172,9 @@ test('the audience of transaction tokens is the trust domain, or what the flag s
 test('keys may come from a URL', async (t) => {
   let document = '{"keys":[]}'
   const server = createServer((_request, response) => response.end(document))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   t.after(() => server.close())
-  const address = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
-  const url = `http://127.0.0.1:${address.port}/jwks.json`
+  const url = `http://127.0.0.1:${port}/jwks.json`
   const { mint, token, jwks, delegate, clock } = await setUp(t, { txnTokenKeys: [url] })
   const b = (await mint(helper)).token
   assertRefused(await delegate(token(), b), 400, 'invalid_grant')

@@ -73,7 +73,7 @@ test('the issuer is -issuer by default, and without a federation key there is no
   }
 })
 
-test('what clouds take is not a session token here, even with the same issuer and audience', async (t) => {
+test('a token for a cloud is not accepted as a session token, even with the same issuer and audience', async (t) => {
   const { broker, federationKey } = await federated(t, 'ES256', { issuer: ISSUER })
   const { token } = await broker.mint()
   assert.equal((await broker.verify(token)).valid, true)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { type CmsOptions, createAuthority, der, derOid, keyUsage, signedMessage } from '@plat/testkit/authority'
+import { listening } from '@plat/testkit/local'
 import { azureImdsCheck } from './azure-imds.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
@@ -24,16 +24,13 @@ const server = createServer((request, response) => {
   else if (request.url === '/moved.crt') response.writeHead(302, { location: '/middle.crt' }).end()
   else response.writeHead(404).end()
 })
-server.listen(0, '127.0.0.1')
-await once(server, 'listening')
+const port = await listening(server)
 after(() => {
   server.close()
   server.closeAllConnections()
   rmSync(dir, { recursive: true })
 })
-const address = server.address()
-assert.ok(address !== null && typeof address === 'object')
-const origin = `http://127.0.0.1:${address.port}`
+const origin = `http://127.0.0.1:${port}`
 
 /** The extension that says where the issuer's certificate is to be had. */
 const issuerAt = (url: string) => ({

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { gcpIdentityCheck } from './gcp-identity.ts'
 import { jwkOf, signJwt } from './testing/jwt.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
@@ -21,12 +21,9 @@ const server = createServer((_request, response) => {
   ]
   response.writeHead(up ? 200 : 500).end(JSON.stringify({ keys }))
 })
-server.listen(0, '127.0.0.1')
-await once(server, 'listening')
+const port = await listening(server)
 after(() => server.close().closeAllConnections())
-const address = server.address()
-assert.ok(address !== null && typeof address === 'object')
-const keys = `http://127.0.0.1:${address.port}/certs`
+const keys = `http://127.0.0.1:${port}/certs`
 
 const engine = {
   project_id: 'acme-prod',

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
+import { listening } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 import { kubernetesCheck } from './kubernetes.ts'
 import { type Attempt, context, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
@@ -69,13 +69,10 @@ async function apiServer(change: Partial<Cluster>) {
       : { user: {}, error: '[invalid bearer token, service account token has expired]' }
     return answer(201, { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1', status })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listening(server)
   server.unref()
   servers.push(() => server.close())
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
-  return { url: `http://127.0.0.1:${address.port}`, seen, close: () => server.close() }
+  return { url: `http://127.0.0.1:${port}`, seen, close: () => server.close() }
 }
 
 const servers: (() => void)[] = []

@@ -35,7 +35,7 @@ const nonced = check('nonced', 'required')
 const maybe = check('maybe', 'optional')
 const checks = [plain.proofCheck, nonced.proofCheck, check('other', 'required').proofCheck, maybe.proofCheck]
 
-test('what a proof establishes is in the token and in the response', async (t) => {
+test('the facts that a proof establishes are in the token and in the response', async (t) => {
   // Shows D1.mint.proof, D1.mint.response.substrate, D1.claim.plat_substrate, D1.claim.plat_substrate.check,
   // D1.claim.plat_substrate.sandbox, D1.claim.plat_substrate.isolation, D1.claim.plat_substrate.attestation.
   const { post, verify } = await startTestBroker(t, { checks })

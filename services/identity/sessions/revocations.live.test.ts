@@ -47,7 +47,7 @@ async function setUp(t: TestContext) {
   return { ...broker, transactions, write, isValid, revoke, bindAnswer, delegate }
 }
 
-test('what was delegated or forked ends with the session, agent or namespace that it came from, whatever token it has now', async (t) => {
+test('a delegated or forked session ends with the session, agent or namespace that it came from, whatever token it has now', async (t) => {
   const { mint, isValid, revoke, delegate } = await setUp(t)
   const fork = { ...planner, session: 'p2', parentSession: 'p1', forkedFrom: ['first/p1', 'other/root'] }
   const [a, b] = [await mint(fork), await mint({ ...helper, namespace: 'team', forkedFrom: ['remote/h0'] })]
@@ -121,7 +121,7 @@ test('every kind of target is checked, with its mode and its end', async (t) => 
   assert.equal((await verify(token)).valid, true)
 })
 
-test('what descends from a revoked token is revoked with it', async (t) => {
+test('every token derived from a revoked token is revoked with it', async (t) => {
   const { mint, isValid, revoke, exchange, delegate, verify } = await setUp(t)
   const [a, b] = [await mint(planner), await mint(helper)]
   const delegated = text((await delegate(a.token, b.token)).body.access_token)

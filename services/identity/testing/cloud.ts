@@ -1,6 +1,6 @@
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
+import { listening } from '@plat/testkit/local'
 
 /** One request as the cloud got it. */
 export interface CloudCall {
@@ -42,15 +42,10 @@ export async function startTestCloud(
     const { status, body, location } = answer
     response.writeHead(status, location === undefined ? {} : { location }).end(body)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   t.after(() => {
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${portOf(server.address())}`, calls }
-}
-
-function portOf(address: string | AddressInfo | null): number {
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
-  return address.port
+  return { url: `http://127.0.0.1:${port}`, calls }
 }

@@ -5,6 +5,7 @@ import { TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { type Manifest, parseResource } from '@plat/resources'
+import { listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { ReferencedTexts } from '../render/declared.ts'
 import { renderUpstreams } from '../render/upstreams.ts'
@@ -42,9 +43,8 @@ async function setUp(t: TestContext) {
     web.headers = request.headers
     response.writeHead(web.status, { location: '/elsewhere' }).end(web.body)
   })
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-  const address = http.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/openapi.json`
+  const port = await listening(http)
+  const url = `http://127.0.0.1:${port}/openapi.json`
   const clock = new TestClock()
   const dialer = createDialer({ log: silentLog })
   let changes = 0

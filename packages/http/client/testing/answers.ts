@@ -1,9 +1,8 @@
-import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import type { IncomingHttpHeaders } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { silentLog } from '@plat/process'
+import { listening } from '@plat/testkit/local'
 import { createDialer, type DialerOptions } from '../../dial/dialer.ts'
 import { dialFault } from '../../dial/errors.ts'
 import type { HttpClient } from '../client.ts'
@@ -77,15 +76,13 @@ export async function serve(t: TestContext, take: (socket: Socket, text: string,
     const nth = sockets.push(socket) - 1
     socket.on('error', () => {})
     socket.on('data', (bytes) => take(socket, bytes.toString('latin1'), nth))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
+  })
+  const port = await listening(server)
   t.after(() => {
     server.close()
     for (const socket of sockets) socket.destroy()
   })
-  return { sockets, url: `http://127.0.0.1:${address.port}` }
+  return { sockets, url: `http://127.0.0.1:${port}` }
 }
 
 export function clientOf(t: TestContext, url: string, options: Partial<DialerOptions> = {}): HttpClient {

@@ -1,6 +1,6 @@
 import { type Clock, isObject, readJsonObject } from '@plat/core'
 import { type Dialer, dialFault, isDialError } from '@plat/http'
-import type { Access } from '@plat/kubernetes'
+import type { Access, Members } from '@plat/kubernetes'
 import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
 
 /** Maximum size of a response without objects, such as a list of kinds, in bytes. */
@@ -125,16 +125,8 @@ export class ApiSession {
   }
 }
 
-export type Members = Readonly<Record<string, unknown>>
-
 export function refused(answer: ToolResult | Denial): Refused {
   return { kind: 'refused', answer }
-}
-
-/** Returns an object member, or an empty object. */
-export function member(object: Members, name: string): Members {
-  const value = object[name]
-  return isObject(value) ? value : {}
 }
 
 /** Returns the objects of a list member. */

@@ -1,7 +1,8 @@
 import { type Clock, ExpiringMap } from '@plat/core'
+import type { Members } from '@plat/kubernetes'
 import type { Denial } from '../../call/index.ts'
 import { deny } from '../../call/index.ts'
-import { type ApiSession, type Members, objectsIn, type Refused, refused } from './api.ts'
+import { type ApiSession, objectsIn, type Refused, refused } from './api.ts'
 
 /** Secrets are never readable, whatever the cluster allows. */
 export const NO_SECRETS: Denial = deny('policy_denied', 'Secrets cannot be read here')

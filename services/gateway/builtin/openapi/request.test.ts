@@ -57,7 +57,7 @@ test('a value of the path never leads to another path, however often it is decod
     assert.match(urlOf({ in: 'path' }, value), /^arguments\/q: must not/, JSON.stringify(value))
 })
 
-test('whatever the values, the URL is below the base and no header has a line break', () => {
+test('for any values, the URL stays below the base and no header has a line break', () => {
   const text = fc.string({ unit: 'binary', maxLength: 20 })
   const value = fc.oneof(text, fc.array(text), fc.dictionary(text, text))
   const places = ['path', 'query', 'header', 'cookie'] as const

@@ -1,7 +1,6 @@
-import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { TestContext } from 'node:test'
+import { listening } from '@plat/testkit/local'
 
 /** A server on a loopback address with counters of its connections and requests. */
 export async function serverOn(t: TestContext, address: string) {
@@ -11,13 +10,10 @@ export async function serverOn(t: TestContext, address: string) {
     response.end('here')
   })
   server.on('connection', () => connections++)
-  server.listen(0, address)
-  await once(server, 'listening')
+  const port = await listening(server, address)
   t.after(() => {
     server.close()
     server.closeAllConnections()
   })
-  const bound = server.address()
-  assert.ok(bound !== null && typeof bound === 'object')
-  return { url: `http://${address}:${bound.port}/`, connections: () => connections, requests: () => requests }
+  return { url: `http://${address}:${port}/`, connections: () => connections, requests: () => requests }
 }

@@ -1,7 +1,7 @@
+import { member } from '@plat/core'
 import type { Call, Frame, FrameVerdict } from '../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { CallTrace, type ResponseNotes } from './context/trace.ts'
-import { memberOf } from './member.ts'
 import type { Content, ModelFacts, ModelResponse, ModelWords } from './models.ts'
 
 /** Observes responses to calls that have a trace. Changes and delays nothing. */
@@ -86,7 +86,7 @@ function mayFail({ raw }: Frame): boolean {
 }
 
 function errorTypeOf(message: unknown): string | null {
-  const code = memberOf(memberOf(message, 'error'), 'code')
+  const code = member(member(message, 'error'), 'code')
   if (typeof code === 'number') return String(code)
-  return memberOf(memberOf(message, 'result'), 'isError') === true ? 'tool_error' : null
+  return member(member(message, 'result'), 'isError') === true ? 'tool_error' : null
 }

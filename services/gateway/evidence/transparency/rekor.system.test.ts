@@ -3,11 +3,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { generateKeyPairSync, hash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import path from 'node:path'
 import { before, type TestContext, test } from 'node:test'
 import { verifyLedger } from '@plat/ledger'
-import { tempFolder } from '@plat/testkit/local'
+import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { REPOSITORY } from '../../reference.ts'
 import { started, TOKEN } from '../../testing/started.ts'
@@ -25,15 +24,6 @@ before(async () => {
   const built = spawnSync('go', ['build', '-p', '1', '-o', `${CACHE}/`, PACKAGE], { cwd: MODULE, encoding: 'utf8' })
   assert.equal(built.status, 0, built.error === undefined ? built.stderr : `Go cannot be run: ${built.error.message}`)
 })
-
-/** Returns a port that was free a moment ago: Rekor cannot choose one itself. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 async function startRekor(t: TestContext) {
   const dir = tempFolder()

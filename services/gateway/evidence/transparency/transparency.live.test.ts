@@ -10,7 +10,7 @@ import { createDialer } from '@plat/http'
 import { checkpointsPath, EXIT_CODES, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { wholeLines } from '@plat/testkit/ledger'
-import { tempFolder } from '@plat/testkit/local'
+import { listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createGatewayMetrics } from '../../metrics.ts'
 import { started, TOKEN } from '../../testing/started.ts'
@@ -276,12 +276,10 @@ test('requests to an unresponsive log time out', async (t) => {
     requests++
     socket.on('error', () => {})
     t.after(() => socket.destroy())
-  }).listen(0, '127.0.0.1')
+  })
   t.after(() => silent.close())
-  await new Promise((resolve) => silent.once('listening', resolve))
-  const address = silent.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
-  const stuck = await timed(t, { ...log, url: `http://127.0.0.1:${port}` }, { timeoutSeconds: 7 })
+  const silentPort = await listening(silent)
+  const stuck = await timed(t, { ...log, url: `http://127.0.0.1:${silentPort}` }, { timeoutSeconds: 7 })
   const { audit, close } = await stuck.open()
   await audit.ledgers.of('').append({ kind: 'alert' })
   await stuck.turn(60, () => checkpointCount(stuck.path) === 1, 'a checkpoint')

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import { connect } from 'node:net'
@@ -7,7 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
-import { tempFolder } from '@plat/testkit/local'
+import { listening, tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { type GatewayFixture, started } from '../../testing/started.ts'
@@ -98,14 +97,11 @@ test('upstreamCAFile makes a server with a private authority trusted', async (t)
   const server = createServer({ cert: leaf.pem, key }, (_, response) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(RESULT),
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listening(server)
   t.after(() => {
     server.close()
     server.closeAllConnections()
   })
-  const address = server.address()
-  const port = address !== null && typeof address === 'object' ? address.port : 0
   const upstreamCAFile = join(tempFolder(), 'ca.pem')
   await writeFile(upstreamCAFile, root.pem)
   const upstreams = { notes: `https://localhost:${port}/mcp` }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { after, test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { ResponseSink, removeCredentials, wireOf } from './exchange.ts'
 
 const servers: http.Server[] = []
@@ -24,10 +25,8 @@ async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown, s
     })
   })
   servers.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address: AddressInfo | string | null = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
-  return { url: `http://127.0.0.1:${address.port}/mcp/notes?a=b`, gone: gone.promise }
+  const port = await listening(server)
+  return { url: `http://127.0.0.1:${port}/mcp/notes?a=b`, gone: gone.promise }
 }
 
 const text = new TextEncoder()

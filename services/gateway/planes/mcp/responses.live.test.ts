@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
+import { listening } from '@plat/testkit/local'
 import { json, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { askAt, call, errorOf, type TestRequest } from './testing/client.ts'
@@ -191,12 +192,10 @@ async function silentAfter(pieces: readonly string[], probe: (url: string) => Pr
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
     })
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
+  })
+  const port = await listening(server)
   try {
-    await probe(`http://127.0.0.1:${address.port}/mcp`)
+    await probe(`http://127.0.0.1:${port}/mcp`)
   } finally {
     server.close()
     for (const socket of sockets) socket.destroy()

@@ -143,7 +143,7 @@ const MCP = '{"mcp_servers":[{"type":"url","url":"https://mcp.example","name":"m
 const ALLOWED =
   '{"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"own","input_schema":{"type":"object"}}]}'
 
-test('what the upstream refuses reaches the client as it was said, but never its own key', async (t) => {
+test('an error of the upstream reaches the client unchanged, but never the key of the upstream', async (t) => {
   const { client } = await setUp(t)
   const { max_tokens: _, ...short } = request
   const refused = await failure(client().messages.create({ ...short, ...JSON.parse('{"max_tokens":null}') }))

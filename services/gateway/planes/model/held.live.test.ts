@@ -100,7 +100,7 @@ test('once a wait has opened the stream, the answer goes on as events, refusals 
   )
 })
 
-test('what is not JSON and no stream is not an answer', async () => {
+test('a body that is neither JSON nor an event stream is not a response', async () => {
   upstream.answers({ text: ['Hello'] })
   const reply = await plane.forward(callOf(false), 'sent')
   assert.ok(isDenial(reply) && reply.code === 'upstream_error')

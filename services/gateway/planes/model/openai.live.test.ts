@@ -233,7 +233,7 @@ test('the client retries what may succeed later, and nothing else', async () => 
   assert.equal(upstream.calls.length, seen)
 })
 
-test('what the upstream refuses reaches the client as it was said, but never its own key', async () => {
+test('an error of the upstream reaches the client unchanged, but never the key of the upstream', async () => {
   // Shows D3.route.auth.type.api-key
   const role: 'user' = JSON.parse('"narrator"')
   const wrong = await failure(

@@ -48,7 +48,7 @@ test('the name of a model cannot lead to another address of the upstream', async
   }
 })
 
-test('what is not a route, no endpoint or no method of it is refused', async () => {
+test('an unknown route, endpoint or method is refused', async () => {
   const cases: readonly (readonly [string, string, string])[] = [
     ['GET', '/llm/', 'unknown_route'],
     ['GET', '/llm/small/models', 'unknown_route'],

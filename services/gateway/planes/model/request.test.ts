@@ -17,7 +17,7 @@ function bodyWith(more: object): ModelBody {
   return bodyOf(JSON.stringify({ model: 'm', messages, ...more }))
 }
 
-test('what the gateway reads of a request is what it says', () => {
+test('the facts read from a request are those that it states', () => {
   const text = JSON.stringify({ model: 'm', messages, stream: true, stream_options: { include_usage: true }, n: 3 })
   assert.deepEqual(bodyOf(text).request, {
     model: 'm',
@@ -64,7 +64,7 @@ test('a refusal names the member to mend', () => {
   }
 })
 
-test('what bytes do not bound is not taken for bounded', () => {
+test('a cost that the size of the request does not bound is marked as unbounded', () => {
   const part = (type: string) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type }] }] })
   for (const type of ['image_url', 'input_audio', 'file', 'whatever'])
     assert.equal(bodyWith(part(type)).request.bounded, false)
@@ -101,7 +101,7 @@ test('for any object a member is set, and nothing else changes', () => {
   )
 })
 
-test('whatever the bytes are, the reader answers and does not throw', () => {
+test('the reader returns a result for any bytes and does not throw', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
       const body = readModelBody(bytes, chatDialect)

@@ -1,14 +1,7 @@
-import { isObject, JsonError, MESSAGE_LIMITS, parseChecked, parseStrict } from '@plat/core'
+import { JsonError, MESSAGE_LIMITS, parseChecked, parseStrict } from '@plat/core'
 import { type Denial, deny } from '../../call/index.ts'
 
-/** Returns a member of an object; undefined for other values. */
-export function member(value: unknown, name: string): unknown {
-  if (!isObject(value)) return undefined
-  const found = value[name]
-  // JSON has no functions, and all that objects inherit are functions, except `__proto__`.
-  if (typeof found !== 'function' && name !== '__proto__') return found
-  return Object.hasOwn(value, name) ? found : undefined
-}
+export { member } from '@plat/core'
 
 /** Parses JSON that was checked; returns undefined when it is invalid. */
 export function parsedOrUndefined(json: Uint8Array): unknown {

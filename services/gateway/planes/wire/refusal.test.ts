@@ -8,7 +8,7 @@ const waitOf = (denial: Denial) => {
   return [headers['retry-after'], headers['x-should-retry']]
 }
 
-test('what is unavailable says when to repeat the call', () => {
+test('a refusal as unavailable says when to repeat the call', () => {
   assert.deepEqual(waitOf(deny('state_unavailable', 'x')), ['2', undefined])
   assert.deepEqual(waitOf(deny('audit_unavailable', 'x')), ['2', undefined])
   assert.deepEqual(waitOf(deny('guard_unavailable', 'x')), ['2', undefined])

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import path from 'node:path'
@@ -8,7 +7,7 @@ import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { ephemeralSigner } from '@plat/keys'
 import { silentLog } from '@plat/process'
-import { tempFolder } from '@plat/testkit/local'
+import { listening, tempFolder } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 import { ClusterApi } from '../../kubernetes/cluster-api.ts'
 import type { Cluster } from '../cluster.ts'
@@ -64,10 +63,8 @@ export class FakeApiServer {
       if (fault !== undefined) return answer(response, fault.status, { kind: 'Status' })
       this.#answer(requested, Buffer.concat(chunks).toString(), response)
     })
-    this.ready = once(server.listen(0, '127.0.0.1'), 'listening').then(() => {
-      const address = server.address()
-      assert.ok(address !== null && typeof address === 'object')
-      this.url = `http://127.0.0.1:${address.port}`
+    this.ready = listening(server).then((port) => {
+      this.url = `http://127.0.0.1:${port}`
     })
     t.after(() => {
       server.closeAllConnections()

@@ -31,7 +31,7 @@ test('an end, and a session that begins to wait, are reasons to look at those th
   assert.deepEqual(quota.admissible(1), ['c'])
 })
 
-test('whatever happens to sessions, room is counted as if all of them were looked at', () => {
+test('the free places counted after any changes of sessions equal a full count', () => {
   const change = fc.record({
     name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
     second: fc.nat({ max: 3 }),

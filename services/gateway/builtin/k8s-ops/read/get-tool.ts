@@ -1,6 +1,7 @@
+import { type Members, member } from '@plat/kubernetes'
 import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
-import { ApiSession, type Members, member } from '../api.ts'
+import { ApiSession } from '../api.ts'
 import { apiVersion, kind, name, namespace } from '../arguments.ts'
 import { isSecret, NO_SECRETS, pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'

@@ -1,6 +1,7 @@
+import { member } from '@plat/kubernetes'
 import Type, { type Static, type TObject } from 'typebox'
 import { type BuiltinTool, builtinTool, type Denial, type ToolCall, toolText } from '../../../call/index.ts'
-import { ApiSession, member } from '../api.ts'
+import { ApiSession } from '../api.ts'
 import { name, namespace } from '../arguments.ts'
 import type { ClusterParts } from '../parts.ts'
 import { type Change, deletingPod, restarting, scaling } from './changes.ts'

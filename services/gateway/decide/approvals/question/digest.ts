@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { canonicalJson, isObject, losslessSteps, runInSlices } from '@plat/core'
+import { canonicalJson, isObject, losslessSteps, member, runInSlices } from '@plat/core'
 import type { Call, Identity, Target, ToolPin } from '../../../call/index.ts'
 
 /** The parts of a call that an approval is bound to. */
@@ -59,9 +59,9 @@ function textOf(value: unknown): string | null {
  */
 async function boundArguments({ operation, method, body }: Bound): Promise<unknown> {
   if (operation === 'mcp.get')
-    return { method, params: withoutMeta(member(await parse(body?.bytes ?? null), 'params')) }
+    return { method, params: withoutMeta(member(await parse(body?.bytes ?? null), 'params') ?? null) }
   if (operation === 'a2a.send')
-    return { method, params: withoutMessageId(member(await parse(body?.bytes ?? null), 'params')) }
+    return { method, params: withoutMessageId(member(await parse(body?.bytes ?? null), 'params') ?? null) }
   return parse(body?.args ?? null)
 }
 
@@ -78,11 +78,7 @@ function withoutMeta(params: unknown): unknown {
 /** `message.messageId` of A2A identifies one transmission. */
 function withoutMessageId(params: unknown): unknown {
   const message = member(params, 'message')
-  if (typeof params !== 'object' || typeof message !== 'object' || message === null) return params
+  if (!isObject(params) || !isObject(message)) return params
   const { messageId: _, ...rest }: { messageId?: unknown } = message
   return { ...params, message: rest }
-}
-
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : null
 }

@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import { type AwsCredentials, awsDomain, signAws } from '@plat/http'
 import { formatOf } from '../formats/format.ts'
 import { timeOf } from '../formats/words.ts'
-import { deliveryOf, type HttpParts, memberOf, post, type ReceiverResponse } from './post.ts'
+import { deliveryOf, type HttpParts, memberAt, post, type ReceiverResponse } from './post.ts'
 import type { Delivery, Item, Receiver } from './receiver.ts'
 
 /** Maximum time span of the events in one request, in milliseconds. */
@@ -46,7 +46,7 @@ export function cloudWatchReceiver(parts: CloudWatchParts): Receiver {
 }
 
 function refusesEvents({ status, json }: ReceiverResponse): boolean {
-  const fault = memberOf(json, '__type')
+  const fault = memberAt(json, '__type')
   return status === 413 || (status === 400 && typeof fault === 'string' && CONTENT_FAULTS.test(fault))
 }
 
@@ -72,7 +72,7 @@ function takenOf({ json, description }: ReceiverResponse, sent: readonly Item[])
   if (typeof json !== 'object' || Array.isArray(json))
     return { kind: 'failed', reason: `${description}, but no JSON object` }
   const bound = (name: string) => {
-    const value = memberOf(json, 'rejectedLogEventsInfo', name)
+    const value = memberAt(json, 'rejectedLogEventsInfo', name)
     return typeof value === 'number' ? value : null
   }
   const before = Math.max(bound('tooOldLogEventEndIndex') ?? 0, bound('expiredLogEventEndIndex') ?? 0)

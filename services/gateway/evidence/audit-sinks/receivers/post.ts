@@ -1,4 +1,4 @@
-import { readJson } from '@plat/core'
+import { member, readJson } from '@plat/core'
 import type { Dialer, Fetched } from '@plat/http'
 import { placeOfSink, type SinkConfig } from '../config.ts'
 import type { Material } from '../material.ts'
@@ -82,19 +82,14 @@ export function refusesContent({ status }: ReceiverResponse): boolean {
 }
 
 /** Returns a nested member, or undefined. */
-export function memberOf(value: unknown, ...path: readonly string[]): unknown {
-  let found = value
-  for (const name of path) {
-    if (typeof found !== 'object' || found === null) return undefined
-    found = Object.getOwnPropertyDescriptor(found, name)?.value
-  }
-  return found
+export function memberAt(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce(member, value)
 }
 
 /** Returns the error text where AWS, Azure, Google and Splunk put it, or null. */
 function wordsOf(json: unknown): string | null {
   const places = [['__type'], ['error', 'code'], ['error', 'status'], ['text']]
-  const words = places.map((path) => memberOf(json, ...path)).find((found) => typeof found === 'string')
+  const words = places.map((path) => memberAt(json, ...path)).find((found) => typeof found === 'string')
   return typeof words === 'string' && WORDS.test(words) ? words : null
 }
 

@@ -1,7 +1,7 @@
 import type { SinkConfig } from '../config.ts'
 import { formatOf, isJson } from '../formats/format.ts'
 import { type AuditRecord, textOf, timeOf } from '../formats/words.ts'
-import { deliveryOf, type HttpParts, memberOf, post, type ReceiverResponse } from './post.ts'
+import { deliveryOf, type HttpParts, memberAt, post, type ReceiverResponse } from './post.ts'
 import type { Receiver } from './receiver.ts'
 
 const EVENT_PATH = '/services/collector/event'
@@ -27,7 +27,7 @@ export function splunkReceiver(parts: HttpParts): Receiver {
 }
 
 function refusesEvents({ status, json }: ReceiverResponse): boolean {
-  return status === 413 || (status === 400 && CONTENT_CODES.has(memberOf(json, 'code')))
+  return status === 413 || (status === 400 && CONTENT_CODES.has(memberAt(json, 'code')))
 }
 
 function eventWriter(config: SinkConfig): (record: AuditRecord) => string {

@@ -1,8 +1,7 @@
 import { headerLines, readText } from '@plat/config'
-import { readJsonObject, withoutTrailing } from '@plat/core'
+import { member, readJsonObject, withoutTrailing } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
 import { jurisdictionOf } from '@plat/resources/regions'
-import { memberOf } from '../member.ts'
 
 /** Maximum response size, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -111,7 +110,7 @@ function acceptedBy(type: string | undefined, bytes: Uint8Array): Posted {
   if (bytes.length === 0 || !/^application\/json\b/i.test(type ?? '')) return { kind: 'taken', rejected: 0 }
   const members = readJsonObject(bytes)
   if (members === null) return { kind: 'refused', reason: 'the collector sent no JSON object' }
-  const rejected = Number(memberOf(members.partialSuccess, 'rejectedSpans') ?? 0)
+  const rejected = Number(member(members.partialSuccess, 'rejectedSpans') ?? 0)
   return { kind: 'taken', rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0 }
 }
 

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { canonicalJson } from '@plat/core'
-import { tempFolder } from '@plat/testkit/local'
+import { listening, tempFolder } from '@plat/testkit/local'
 
 /** A small Rekor for both protocols, which verifies entries as the real one does and returns proofs. */
 export interface TestLog {
@@ -28,10 +28,8 @@ export async function startLog(t: TestContext): Promise<TestLog> {
   const server = createServer((request, response) => {
     void answer(request, response, { entries, privateKey, publicKey, mangle: (proof) => log.mangle(proof) })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
+  const port = await listening(server)
   t.after(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
   const log: TestLog = { url: `http://127.0.0.1:${port}`, keyFile, entries, mangle: (proof) => proof }
   return log
 }

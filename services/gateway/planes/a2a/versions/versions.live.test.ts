@@ -215,7 +215,7 @@ test('both spellings of parameters are read as one, and a member with both is re
   assert.equal(old.error, null)
 })
 
-test('what has too many parts to be converted is refused, and is relayed between two of one version', async () => {
+test('a message with too many parts to convert is refused, and is relayed between two agents of one version', async () => {
   const parts = Array.from({ length: 10_001 }, () => ({ text: 'hello' }))
   const many = rpc('SendMessage', { message: { messageId: 'm', role: 'ROLE_USER', parts } })
   assert.equal((await fixture.post(many)).error, null)

@@ -187,7 +187,7 @@ test('responses with content of the web, or that refer to what a provider stores
   assert.equal((await stateless({ ...input, store: false })).headers.get('x-plat-cache'), 'hit')
 })
 
-test('what a revoked session has stored is not sent to others', async (t) => {
+test('a response stored by a revoked session is not sent to others', async (t) => {
   const upstream = await model(t)
   const { gateway, as } = await routeOver(t, [{ upstream: upstream.url }], {}, cache('route'))
   await as(session('s1'))()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOpenEnded, optionsOf } from './priced.ts'
 
-test('what a request selects beyond the plain prices is named', () => {
+test('each option of a request that changes its price is named', () => {
   const cached = { type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '1h' } }
   const cases: readonly (readonly [object, readonly string[]])[] = [
     [{ service_tier: 'auto', speed: 'standard', inference_geo: null }, []],

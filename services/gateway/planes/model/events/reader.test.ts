@@ -199,7 +199,7 @@ test('an event that differs from a checked one by a byte is read as it is alone'
   )
 })
 
-test('what one read taught holds for the reads after it', () => {
+test('the shape learned from one event is used for the next ones', () => {
   const other = CHUNK.replace('ab', 'cd')
   const frames = read(CHUNK, other, `${other}data: [DONE]\n\n${other}`)
   assert.deepEqual(

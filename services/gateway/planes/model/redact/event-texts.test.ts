@@ -122,7 +122,7 @@ test('events without pieces are looked at as a whole, and are the same where not
   assert.deepEqual(eventsOf(opened('messages'), signature), [signature])
 })
 
-test('what must not pass refuses the stream, in a piece and in a whole event', () => {
+test('denied content ends the stream with a refusal, in a piece and in a whole event', () => {
   const running = opened('messages')
   const piece = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'FORBIDDEN things' } }
   assert.ok(isDenial(runAtOnce(running.take(piece, Buffer.from(JSON.stringify(piece))))))

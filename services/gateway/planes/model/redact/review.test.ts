@@ -98,7 +98,7 @@ test('texts of several choices and tool calls are separated wherever they are cu
   )
 })
 
-test('what is held back goes before the end of its choice, under the same id, or with the last piece', () => {
+test('withheld text is sent before the end of its choice, under the same id, or with the last piece', () => {
   const running = opened()
   assert.deepEqual(assembled(framesOf(running.frame(chunk({ content: 'no secr' })))), { '0.content': 'no ' })
   const [held, last] = framesOf(running.frame(chunk({}, { finish_reason: 'stop' })))
@@ -171,7 +171,7 @@ test('a text is found again by its place, after others have ended, and beyond th
   assert.equal(texts['1028.content'], 'secret [X]')
 })
 
-test('what must not pass refuses the stream', () => {
+test('denied content ends the stream with a refusal', () => {
   const passed = opened().frame(chunk({ content: 'FORBIDDEN things' }))
   assert.ok(isDenial(passed))
 })

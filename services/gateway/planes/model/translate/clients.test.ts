@@ -19,7 +19,7 @@ function refused(read: () => unknown): string {
   return ''
 }
 
-test('what Codex sends with every request does not fail a translated call, but a namespace of tools does', () => {
+test('the members that Codex sends with every request do not fail a translated call, but a namespace of tools does', () => {
   const request = { model: 'm', input: 'hello', store: false, client_metadata: { turn_id: 't' }, prompt_cache_key: 'k' }
   assert.equal(readResponses(request, []).turns.length, 1)
   const tools = [{ type: 'namespace', name: 'mcp__files', tools: [{ type: 'function', name: 'read' }] }]

@@ -156,7 +156,7 @@ test('a chat reaches Converse signed, and its answer comes back whole and stream
   assert.deepEqual([usageSource, result], ['reported', 'completed'])
 })
 
-test('what the provider refuses, what it throws in a stream and a stream that breaks off reach the client as errors', async () => {
+test('a refusal of the provider, an error in its stream and a stream that breaks off reach the client as errors', async () => {
   const refused = (status: number) => (error: unknown) => error instanceof OpenAI.APIError && error.status === status
   provider.reply({ message: 'The model is too small.' }, 400)
   await assert.rejects(client('converse').chat.completions.create(chat), (error) => {
@@ -191,7 +191,7 @@ test('a member that the provider does not support is refused by its name, or sen
   assert.deepEqual([provider.last().url, provider.received.length], ['/plain/v1/chat/completions', before + 1])
 })
 
-test('what a translated stream says is redacted as that of any other', async () => {
+test('a translated stream is redacted like any other', async () => {
   const parts = [TOKEN.slice(0, 9), TOKEN.slice(9, 30), TOKEN.slice(30), ' done']
   const events = parts.map((text) => awsEvent('contentBlockDelta', { delta: { text } }))
   provider.stream(AWS_STREAM_TYPE, [...events, ...helloEvents.slice(2)])

@@ -224,7 +224,7 @@ const NOT_HERE: readonly (readonly [Speech, object, string | undefined])[] = [
   ['converse', { tools: [{ type: 'web_search' }] }, 'tools[0].type'],
 ]
 
-test('what a provider has no word for is refused by its name, and what changes nothing is not', () => {
+test('a member without a counterpart at the provider is refused by name, unless it changes nothing', () => {
   const chat = { model: 'm', ...say('hi') }
   for (const speaks of CHATS) {
     for (const [more, param] of NOWHERE) assert.equal(translated(of(speaks), { ...chat, ...more }), param, speaks)

@@ -43,7 +43,7 @@ test('the parts of a body do not depend on how it is split', () => {
   )
 })
 
-test('what follows a boundary, precedes the first one, or is an overlong head is refused', () => {
+test('text after a boundary, text before the first one, and an overlong head are refused', () => {
   const head = 'Content-Disposition: form-data; name="a"'
   const bodies = [
     `--${BOUNDARY}x\r\n${head}\r\n\r\n`,

@@ -63,7 +63,7 @@ for (const [what, failure] of Object.entries(executed)) {
   })
 }
 
-test('what has no effect at the provider is sent again after any failure', async (t) => {
+test('a request without effect at the provider is sent again after any failure', async (t) => {
   const { seen, listener } = inTurn(answers(500), works)
   const lists: RequestListener = (request, response) => {
     if (seen.length === 0) listener(request, response)
