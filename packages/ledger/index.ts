@@ -67,6 +67,7 @@ export {
   signSegmentReceipt,
 } from './segment/statement.ts'
 export { replaceText } from './sequence/files.ts'
+export { openCallsOf } from './sequence/open-call-records.ts'
 export { scanPresent } from './sequence/scan.ts'
 export {
   type LedgerSegment,

@@ -21,6 +21,7 @@ export type RecKind =
   | 'anchor'
   | 'alert'
   | 'segment'
+  | 'open'
 
 export type RecValue =
   | string

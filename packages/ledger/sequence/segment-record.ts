@@ -3,7 +3,7 @@ import { type Head, readRawLine } from '../format.ts'
 import { fullSubtrees, leafHash, MerkleTree, type TreeState } from '../proof/tree.ts'
 import type { Rec } from '../types.ts'
 
-/** Maximum number of open calls that a `segment` record names; with more, the segment stays open until calls end. */
+/** Maximum number of open calls that one record names; with more, `open` records before the `segment` record name all of them. */
 export const MAX_OPEN_CALLS_NAMED = 10_000
 
 /** Content of the last record of a sealed segment, kind `segment`: what it closes. */
@@ -15,8 +15,11 @@ export interface SegmentRecord {
   readonly closed: Head
   /** State of the RFC 6962 tree over all records of the ledger up to `closed`. */
   readonly tree: TreeState
-  /** `seq` of each intent without an outcome so far, in order. A start finds lost calls without reading earlier segments. */
-  readonly open: readonly number[]
+  /**
+   * `seq` of each intent without an outcome so far, in order. A start finds lost calls without reading earlier segments. When they are too many for one
+   * record: the first of the `open` records that name them, which reach up to `closed`.
+   */
+  readonly open: readonly number[] | { readonly from: number }
 }
 
 /** A `segment` record with its place in the chain. */
@@ -34,7 +37,7 @@ export function segmentRecord({ ledgerId, first, closed, tree, open }: SegmentRe
     size: tree.size,
     root: rootOf(tree),
     subtrees: tree.subtrees.map((hash) => hash.toString('hex')),
-    open,
+    ...('from' in open ? { openFrom: open.from } : { open }),
   }
 }
 
@@ -49,15 +52,28 @@ export function readSegmentLine(line: Buffer): SegmentLine | null {
   if (typeof raw === 'string') return null
   const value: unknown = JSON.parse(line.toString())
   const rec = isObject(value) && isObject(value.rec) ? value.rec : {}
-  const { kind, ledgerId, first, last, head, size, root, subtrees, open } = rec
+  const { kind, ledgerId, first, last, head, size, root, subtrees, open, openFrom } = rec
   if (kind !== 'segment' || typeof ledgerId !== 'string' || typeof head !== 'string' || !HASH.test(head)) return null
   if (!isSeq(first) || last !== raw.seq - 1 || size !== raw.seq || first > last || raw.prev !== head) return null
   if (!Array.isArray(subtrees) || subtrees.length !== fullSubtrees(size).length) return null
   if (!subtrees.every((hash) => typeof hash === 'string' && HASH.test(hash))) return null
-  if (!Array.isArray(open) || !open.every(isSeq)) return null
+  const calls = readOpen(open, openFrom, last)
+  if (calls === null) return null
   const tree = { size, subtrees: subtrees.map((hash) => Buffer.from(String(hash), 'hex')) }
   if (rootOf(tree) !== root) return null
-  return { ledgerId, first, closed: { seq: last, hash: head }, tree, open, place: { seq: raw.seq, hash: raw.hash } }
+  return {
+    ledgerId,
+    first,
+    closed: { seq: last, hash: head },
+    tree,
+    open: calls,
+    place: { seq: raw.seq, hash: raw.hash },
+  }
+}
+
+function readOpen(open: unknown, from: unknown, last: number): SegmentRecord['open'] | null {
+  if (open === undefined) return isSeq(from) && from > 0 && from <= last ? { from } : null
+  return from === undefined && Array.isArray(open) && open.every(isSeq) ? open : null
 }
 
 /** Returns the state of the tree after a `segment` record: the tree that it states and its own line. */

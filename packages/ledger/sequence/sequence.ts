@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import { firstLine, lineAt, type Span, seqOf } from '../find.ts'
-import type { ReadAt } from '../lines.ts'
+import { type ReadAt, scanLines } from '../lines.ts'
 import { isReached, type LedgerMoment } from '../moment.ts'
 import { openSource } from './compressed-file.ts'
 import { asyncFiles, type SourceFile, type SourceFiles } from './files.ts'
@@ -28,6 +28,8 @@ export interface LedgerPart {
   readonly offset: number
 }
 
+/** Number of records that are read in about the time of one binary search. */
+const NEAR_RECORDS = 500
 /** Limit of retries while segments are sealed during `open`. */
 const MAX_ATTEMPTS = 10
 
@@ -120,6 +122,34 @@ export class LedgerSequence implements ReadAt {
     const position = await firstLine(this, this.#spanOf(part, size), (line) => (seqOf(line) ?? -1) >= seq)
     const line = position < size ? await lineAt(this, position) : null
     return line !== null && seqOf(line) === seq ? { line, position } : null
+  }
+
+  /**
+   * Passes the lines of these records to `onLine`, without LF, in order; those that do not exist are left out. `seqs` ascend. Records near each other are
+   * read in one pass. The line is valid only during the call. Throws ArchivedError.
+   */
+  async eachLine(seqs: readonly number[], onLine: (line: Buffer, seq: number) => void): Promise<void> {
+    for (let at = 0; at < seqs.length; ) {
+      const seq = seqs[at++] ?? 0
+      const found = await this.lineOf(seq)
+      if (found === null) continue
+      onLine(found.line, seq)
+      if (!isNear(seq, seqs[at])) continue
+      const from = found.position + found.line.length + 1
+      await scanLines(this, {
+        from,
+        onLine: (buffer, start, end) => {
+          const line = buffer.subarray(start, end)
+          const passed = seqOf(line)
+          if (passed === null) return false
+          if (passed === seqs[at]) {
+            onLine(line, passed)
+            at++
+          }
+          return isNear(passed, seqs[at])
+        },
+      })
+    }
   }
 
   /** Returns one file as a source that begins at position 0. */
@@ -237,6 +267,11 @@ export class LedgerSequence implements ReadAt {
     opened.move()
     return true
   }
+}
+
+/** Returns whether reading on to `next` costs less than a search for it. */
+function isNear(seq: number, next: number | undefined): boolean {
+  return next !== undefined && next > seq && next - seq <= NEAR_RECORDS
 }
 
 function partsOf(ledgerPath: string, segments: readonly LedgerSegment[]): readonly LedgerPart[] {

@@ -208,10 +208,12 @@ export class FileLedger implements Ledger {
   seal(): void {
     const sealer = this.#sealer
     if (sealer === null || this.#health !== 'ok' || this.#files.isSealing || this.#closed) return
-    const rec = sealer.record()
-    if (rec === null) return
-    this.#place(rec, { durable: () => this.#changeFile(), failed: () => this.uncount() })
-    const start = sealer.after(this.placed)
+    const failed = () => this.uncount()
+    const start = sealer.end((rec) => {
+      const durable = rec.kind === 'segment' ? () => this.#changeFile() : () => {}
+      this.#place(rec, { durable, failed })
+    })
+    if (start === null) return
     sealer.begin(start, 0, null)
     this.#resume?.begin(start.first, 0)
     this.#files.divert(start)

@@ -24,11 +24,10 @@ export class OpenCalls {
   /** `open`: numbers of the intents that were open before the first line. One whose segment is not here cannot be closed. */
   static async from(sequence: LedgerSequence, open: readonly number[]): Promise<OpenCalls> {
     const calls = new OpenCalls()
-    for (const seq of open) {
-      const found = await sequence.lineOf(seq)
-      const call = found === null ? null : textAfter(found.line, CALL, 0)
+    await sequence.eachLine(open, (line, seq) => {
+      const call = textAfter(line, CALL, 0)
       if (call !== null) calls.#intents.set(call.text, seq)
-    }
+    })
     return calls
   }
 

@@ -83,7 +83,6 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     const { ledgerId: known, found, calls, unread } = read
     let { start } = read
     mendTail({ path, handle, files, found })
-    const lost = await linesOf(sequence, calls.intents())
     const sealed = endOfSegment(handle, found)
     if (sealed !== null) {
       handle.close()
@@ -96,8 +95,13 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     ledger = createLedger(options, { list, handle, files, start, head: found.head, unread, unlock, ledgerId, calls })
     // Without a readable genesis there is no ledger id to store a head under.
     if (known !== null || found.head === null) ledger.keepHead(keeperOf(ledger, { ledgerId, stores, options }))
-    const records = [...(await asideRecords(path, files, found.head)), ...lost.map(unknownOutcome)]
+    const records = await asideRecords(path, files, found.head)
     await beginAgain(ledger, { head: found.head, records, ledgerId, clock })
+    await closeLost(
+      ledger,
+      sequence,
+      [...calls.intents().values()].sort((a, b) => a - b),
+    )
     return ledger
   } catch (error) {
     if (ledger !== null) {
@@ -146,7 +150,7 @@ function createLedger(options: OpenLedgerOptions, { ledgerId, calls, list, ...pa
   return ledger
 }
 
-/** Writes the first records of this run: the genesis, or outcomes of lost calls. */
+/** Writes the first records of this run: the genesis of a new ledger, and those of bytes that were set aside. */
 async function beginAgain(
   ledger: FileLedger,
   run: {
@@ -158,12 +162,25 @@ async function beginAgain(
 ) {
   const createdAt = rfc3339Micros(run.clock.now())
   const genesis: Rec = { kind: 'config', ledgerId: run.ledgerId, format: 1, createdAt }
-  const records = run.head === null ? [genesis, ...run.records] : run.records
-  for (let from = 0; from < records.length; from += CLOSING_BATCH) {
-    const appended = Promise.all(records.slice(from, from + CLOSING_BATCH).map((rec) => ledger.append(rec)))
-    // Outcomes would linger, and at start nothing else may keep the process alive until their time.
-    await Promise.all([appended, ledger.flush()])
+  await appendAll(ledger, run.head === null ? [genesis, ...run.records] : run.records)
+}
+
+/** Closes calls whose process died, given the numbers of their intents in order; holds the lines of one batch at a time. */
+async function closeLost(ledger: FileLedger, sequence: LedgerSequence, intents: readonly number[]): Promise<void> {
+  for (let from = 0; from < intents.length; from += CLOSING_BATCH) {
+    const batch = intents.slice(from, from + CLOSING_BATCH)
+    const outcomes: Rec[] = []
+    await sequence.eachLine(batch, (line) => outcomes.push(unknownOutcome(line.toString())))
+    if (outcomes.length < batch.length)
+      throw new Error(`the ledger lacks intents among records ${batch[0]} to ${batch.at(-1)}`)
+    await appendAll(ledger, outcomes)
   }
+}
+
+async function appendAll(ledger: FileLedger, records: readonly Rec[]): Promise<void> {
+  const appended = Promise.all(records.map((rec) => ledger.append(rec)))
+  // Outcomes would linger, and at start nothing else may keep the process alive until their time.
+  await Promise.all([appended, ledger.flush()])
 }
 
 function keeperOf(
@@ -179,15 +196,4 @@ function keeperOf(
     signer: headSigner ?? (async () => null),
     onFault: onHeadFault ?? (() => {}),
   })
-}
-
-/** Returns the lines of these intents. */
-async function linesOf(sequence: LedgerSequence, intents: ReadonlyMap<string, number>): Promise<string[]> {
-  const lines: string[] = []
-  for (const seq of intents.values()) {
-    const found = await sequence.lineOf(seq)
-    if (found === null) throw new Error(`the ledger no longer holds record ${seq}`)
-    lines.push(found.line.toString())
-  }
-  return lines
 }

@@ -2,6 +2,7 @@ import type { AppendHandle } from '@plat/state'
 import { type Followed, followChain } from '../chain.ts'
 import { type Head, type RawLine, REC_START } from '../format.ts'
 import type { SourceFiles } from '../sequence/files.ts'
+import { openCallsOf } from '../sequence/open-call-records.ts'
 import type { LedgerSequence } from '../sequence/sequence.ts'
 import { genesisOf } from './genesis.ts'
 import { ExpectedHeads, type HeadStore } from './head-file.ts'
@@ -55,13 +56,14 @@ export async function readStart(
 ): Promise<StartRead> {
   const { path, since } = options
   const { sequence, handle, files, stores } = from
-  const { ledgerId: stated, start, open } = endOfSealed(sequence)
+  const { ledgerId: stated, start, record } = endOfSealed(sequence)
   const ledgerId = stated ?? genesisOf(handle)?.ledgerId ?? null
   const expected = await ExpectedHeads.read(path, stores, ledgerId)
   const { first } = start
   const mayResume = since !== undefined && from.resumes
   const point = mayResume ? await findResumePoint(path, files, { sequence, ledgerId, first }) : null
-  const calls = await OpenCalls.from(sequence, point?.open ?? open)
+  const open = point?.open ?? (record === null ? [] : await openCallsOf(record, sequence))
+  const calls = await OpenCalls.from(sequence, open)
   const callsFrom = point === null ? first : point.seq + 1
   const onRecord = (buffer: Buffer, at: number, line: RawLine): null => {
     expected.see(line)

@@ -115,17 +115,18 @@ function endOf({ offset, segment }: LedgerPart): number {
   return offset + (segment?.bytes ?? 0)
 }
 
-/** Returns what the last sealed segment states: where the active file begins, and the calls that were open there. */
+/** Returns what the last sealed segment states, and where the active file begins. */
 export function endOfSealed(sequence: LedgerSequence): {
   readonly ledgerId: string | null
   readonly start: FileStart
-  readonly open: readonly number[]
+  /** Null: there is no sealed segment. */
+  readonly record: SegmentLine | null
 } {
   const line = Buffer.from(sequence.segments.at(-1)?.record ?? '')
   const record = lastSealed(sequence)
-  if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } }, open: [] }
-  const { ledgerId, open, place } = record
-  return { ledgerId, open, start: { first: place.seq + 1, tree: treeAfter(record, line) } }
+  if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } }, record }
+  const { ledgerId, place } = record
+  return { ledgerId, record, start: { first: place.seq + 1, tree: treeAfter(record, line) } }
 }
 
 /** Returns what `sealFile` needs when the active file ends with a `segment` record, else null. */

@@ -4,8 +4,8 @@ import type { Files } from '@plat/state'
 import { lineAt } from '../find.ts'
 import { type Head, readRawLine } from '../format.ts'
 import { replaceText, type SourceFiles } from '../sequence/files.ts'
-import { MAX_OPEN_CALLS_NAMED } from '../sequence/segment-record.ts'
 import type { LedgerSequence } from '../sequence/sequence.ts'
+import { MAX_OPEN_CALLS } from './open-calls.ts'
 import type { OpenIntents } from './sealing/open-intents.ts'
 
 /** A durable record of the active file from which a start can read, instead of from the beginning of the file. */
@@ -42,7 +42,7 @@ function readText(text: string): ResumePoint | null {
   const { ledgerId, first, seq, hash: digestOfLine, offset, open } = value
   if (typeof ledgerId !== 'string' || typeof digestOfLine !== 'string') return null
   if (!isCount(first) || !isCount(seq) || !isCount(offset)) return null
-  if (!Array.isArray(open) || open.length > MAX_OPEN_CALLS_NAMED || !open.every(isCount)) return null
+  if (!Array.isArray(open) || open.length > MAX_OPEN_CALLS || !open.every(isCount)) return null
   return { ledgerId, first, seq, hash: digestOfLine, offset, open }
 }
 
@@ -68,6 +68,9 @@ export async function findResumePoint(
   if (raw === null || typeof raw === 'string' || raw.seq !== point.seq || raw.hash !== point.hash) return null
   return { ...point, prev: raw.prev }
 }
+
+/** Bytes of the active file for each open call that a resume point names: naming them writes little more than the records do. */
+const BYTES_PER_OPEN_CALL = 256
 
 export interface ResumeKeeperOptions {
   readonly path: string
@@ -107,8 +110,7 @@ export class ResumeKeeper {
     this.#bytes += bytes
     if (this.#bytes < this.#nextAt || this.#pending !== null) return
     const { ledgerId, intents, everyBytes } = this.#options
-    this.#nextAt = this.#bytes + everyBytes
-    if (intents.size > MAX_OPEN_CALLS_NAMED) return
+    this.#nextAt = this.#bytes + Math.max(everyBytes, intents.size * BYTES_PER_OPEN_CALL)
     this.#pending = { ledgerId, first: this.#first, seq, hash: digest, offset, open: intents.seqs() }
   }
 

@@ -2,7 +2,8 @@ import { type Clock, reasonOf } from '@plat/core'
 import type { Head } from '../../format.ts'
 import { leafHash, MerkleTree, type TreeState } from '../../proof/tree.ts'
 import type { GrowTree } from '../../sequence/grow.ts'
-import { MAX_OPEN_CALLS_NAMED, segmentRecord } from '../../sequence/segment-record.ts'
+import { openCallRecords } from '../../sequence/open-call-records.ts'
+import { segmentRecord } from '../../sequence/segment-record.ts'
 import type { Rec } from '../../types.ts'
 import type { OpenIntents } from './open-intents.ts'
 
@@ -58,7 +59,7 @@ export class Sealer {
   #leaves: Buffer[] = []
   /** The tree over all placed records; null until it is known. */
   #tree: MerkleTree | null = null
-  /** The `segment` record was made. */
+  /** The last records of the file were made. */
   #isEnded = false
   /** Changes when results of the other thread become void. */
   #round = 0
@@ -104,23 +105,21 @@ export class Sealer {
     if (this.#target !== null) this.#grow()
   }
 
-  /** Returns the `segment` record over all placed records, or null when it cannot be made now. */
-  record(): Rec | null {
+  /**
+   * Ends the file: passes its last records to `place`, which gives them their places at once. These are `open` records when more calls are open than
+   * the `segment` record can name, and then that record. Returns the start of the next file, or null when the root is not known now.
+   */
+  end(place: (rec: Rec) => void): FileStart | null {
     const { ledgerId, intents } = this.#options
     if (this.#tree === null || this.#last === null) return null
-    if (intents.size > MAX_OPEN_CALLS_NAMED) {
-      this.#retryLater(`more than ${MAX_OPEN_CALLS_NAMED} calls are open`)
-      return null
-    }
     const { first } = this.#start
     this.#isEnded = true
-    return segmentRecord({ ledgerId, first, closed: this.#last, tree: this.#tree.state(), open: intents.seqs() })
-  }
-
-  /** Returns the start of the file after the `segment` record, which was placed last. */
-  after(head: Head): FileStart {
-    if (this.#tree === null) throw new Error('no segment record was made')
-    return { first: head.seq + 1, tree: this.#tree.state() }
+    const seqs = intents.seqs()
+    const records = openCallRecords(seqs)
+    const open = records.length === 0 ? seqs : { from: this.#last.seq + 1 }
+    for (const rec of records) place(rec)
+    place(segmentRecord({ ledgerId, first, closed: this.#last, tree: this.#tree.state(), open }))
+    return { first: this.#last.seq + 1, tree: this.#tree.state() }
   }
 
   close(): void {

@@ -11,6 +11,7 @@ import {
   LedgerReader,
   LedgerSequence,
   ledgerPage,
+  openCallsOf,
   openLedger,
   readSegmentLine,
   segmentsPath,
@@ -18,6 +19,8 @@ import {
   verifyLedger,
 } from '../../index.ts'
 import { sourceFilesOver } from '../../sequence/files.ts'
+import { MAX_OPEN_CALLS_NAMED } from '../../sequence/segment-record.ts'
+import { lineOf } from '../../testing/line.ts'
 
 const path = join(tempFolder(), 'audit.jsonl')
 
@@ -267,4 +270,63 @@ test('readers see one ledger across segments that are sealed while they read, an
 async function listed(real: string): Promise<number> {
   await using sequence = await LedgerSequence.open(real)
   return sequence.segments.length
+}
+
+// A small file is hashed record by record, and a large one by a thread, during which more records get their place.
+for (const { bytes, open, named } of [
+  { bytes: 4_100_000, open: MAX_OPEN_CALLS_NAMED + 1, named: 2 },
+  { bytes: 16_000_000, open: 2 * MAX_OPEN_CALLS_NAMED + 5, named: 3 },
+]) {
+  test(`a segment with ${open} open calls is sealed, and a start closes each of them once`, () =>
+    sealsWithOpenCalls(bytes, open, named))
+}
+
+async function sealsWithOpenCalls(bytes: number, open: number, named: number): Promise<void> {
+  const disk = new MemoryDisk()
+  const { faults, ...opening } = options(disk, { bytes })
+  const ledger = await openLedger(opening)
+  for (let from = 0; from < open; from += 1000) {
+    const calls = Array.from({ length: Math.min(1000, open - from) }, (_, at) => `c${from + at}`)
+    await Promise.all(calls.map((call) => ledger.append({ kind: 'intent', call })))
+  }
+  assert.equal(segmentNames(disk).length, 0)
+  for (let count = 0; segmentNames(disk).length === 0; count++) {
+    const long = { kind: 'admin', reason: 'x'.repeat(900) } as const
+    await Promise.all(Array.from({ length: 100 }, () => ledger.append(long)))
+    await turns(1)
+    assert.ok(count < 1000, 'it is never sealed')
+  }
+  assert.deepEqual(faults, [])
+  const crashed = disk.afterPowerCut()
+  await ledger.close()
+  {
+    await using sequence = await LedgerSequence.open(path, sourceFilesOver(new MemoryDisk(crashed)))
+    const record = readSegmentLine(Buffer.from(sequence.segments[0]?.record ?? ''))
+    assert.ok(record !== null && 'from' in record.open)
+    // The genesis is record 0.
+    const intents = Array.from({ length: open }, (_, at) => at + 1)
+    assert.deepEqual(await openCallsOf(record, sequence), intents)
+    assert.equal(record.closed.seq - record.open.from + 1, named)
+  }
+  const closed = new Map<string, number>()
+  const onRecord = (record: Buffer) => {
+    const rec = JSON.parse(record.toString())
+    if (rec.kind === 'outcome') closed.set(rec.call, (closed.get(rec.call) ?? 0) + 1)
+  }
+  const restarted = new MemoryDisk(crashed)
+  for (let start = 0; start < 2; start++) await (await openLedger({ ...options(restarted), since: 'active' })).close()
+  await (await openLedger({ ...options(restarted), onRecord })).close()
+  assert.equal(closed.size, open)
+  assert.ok([...closed.values()].every((count) => count === 1))
+
+  const [name = ''] = segmentNames(restarted)
+  const sealed = join(path, '..', name)
+  const text = crashed.get(sealed)?.toString() ?? ''
+  const [line = ''] = text.split('\n').filter((one) => one.includes('"kind":"open"'))
+  const { prev, rec, seq } = JSON.parse(line)
+  const forged = lineOf(prev, JSON.stringify({ ...rec, open: rec.open.with(0, 7) }), seq).text.trimEnd()
+  for (const changed of [line.replace('"open":[1,2,', '"open":[1,3,'), forged]) {
+    const disk = new MemoryDisk(new Map(crashed).set(sealed, Buffer.from(text.replace(line, changed))))
+    await assert.rejects(openLedger({ ...options(disk), since: 'active' }), /which names calls.*is damaged/)
+  }
 }

@@ -6,6 +6,7 @@ import {
   type LedgerSegment,
   LedgerSequence,
   leave,
+  openCallsOf,
   readSegmentLine,
   removeLeftovers,
   type StoredCheckpoint,
@@ -67,7 +68,7 @@ export class Leaver {
   ): Promise<readonly Here[]> {
     await this.#held.load()
     const checkpoint = await this.#options.checkpoints.last(false)
-    const open = openCalls(here)
+    const open = await openCalls(this.#options.config.auditPath)
     let stay = here
     for (const [index, one] of here.entries()) {
       if (signal.aborted || !this.#isDue(one, stay)) break
@@ -159,8 +160,11 @@ function sum(here: readonly Here[]): number {
   return here.reduce((total, { bytes }) => total + bytes, 0)
 }
 
-/** Returns the intents that had no outcome when the last segment was sealed. */
-function openCalls(here: readonly Here[]): readonly number[] {
-  const last = here.at(-1)
-  return last === undefined ? [] : (readSegmentLine(Buffer.from(last.segment.record))?.open ?? [])
+/** Returns the records that a start needs for open calls: intents that had no outcome when the last segment was sealed, and the record that names them. */
+async function openCalls(path: string): Promise<readonly number[]> {
+  await using sequence = await LedgerSequence.open(path)
+  const record = readSegmentLine(Buffer.from(sequence.segments.at(-1)?.record ?? ''))
+  if (record === null) return []
+  const named = await openCallsOf(record, sequence)
+  return 'from' in record.open ? [...named, record.open.from] : named
 }
