@@ -63,6 +63,8 @@ export interface Decision {
   readonly reason?: string | undefined
   /** SHA-256 of the whole arguments, for a truncated preview. */
   readonly argsSha256?: string | undefined
+  /** Approve it for the rest of its session. */
+  readonly forSession?: boolean | undefined
 }
 
 /** Pending approvals, oldest first. */
@@ -70,8 +72,10 @@ export async function pending(env: HomeEnv): Promise<ApprovalView[]> {
   return (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).reverse()
 }
 
-export async function decide(env: HomeEnv, { id, verdict, reason, argsSha256 }: Decision): Promise<ApprovalView> {
-  return one(env, 'POST', `${pathOf(id)}/${verdict}`, { reason, argsSha256 })
+export async function decide(env: HomeEnv, decision: Decision): Promise<ApprovalView> {
+  const { id, verdict, reason, argsSha256, forSession } = decision
+  const scope = forSession === true ? 'session' : undefined
+  return one(env, 'POST', `${pathOf(id)}/${verdict}`, { reason, argsSha256, scope })
 }
 
 export async function getApproval(env: HomeEnv, id: string): Promise<ApprovalView> {
@@ -109,7 +113,8 @@ function printApproval(output: Output, format: Format, approval: ApprovalView): 
   }
   const { id, state, session, user, policy, rule, reason, createdAt, expiresAt, quorum } = approval
   const votes = quorum.votes.map(
-    (vote) => `${vote.verdict} by ${vote.by}${vote.reason === '' ? '' : `: ${vote.reason}`}`,
+    (vote) =>
+      `${vote.verdict}${vote.scope === 'session' ? ' for the session' : ''} by ${vote.by}${vote.reason === '' ? '' : `: ${vote.reason}`}`,
   )
   const rows = { id, state, agent: who(approval), session, user: user ?? '-', call: wanted(approval) }
   const why = { policy: policy ?? '-', rule: rule ?? '-', reason, arguments: wholePreview(approval) }

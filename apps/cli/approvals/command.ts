@@ -32,8 +32,11 @@ export function addApprovals(plat: Command): void {
         exitWith((await load()).approvalsDecide({ ...options, id, verdict }, terminal)),
       )
     if (verdict === 'approve')
-      command.option('--args-sha256 <hex>', 'SHA-256 of the whole arguments, to approve a truncated preview')
+      command
+        .option('--args-sha256 <hex>', 'SHA-256 of the whole arguments, to approve a truncated preview')
+        .option('--for-session', 'let later calls of this tool by this session pass too, under the same rule')
   }
+  addSessionApprovals(approvals)
   approvals
     .command('watch')
     .summary('show pending approvals as they arrive, and decide each with one key')
@@ -46,4 +49,21 @@ export function addApprovals(plat: Command): void {
       const { approvalsWatch } = await import('./watch.ts')
       await exitWith(approvalsWatch(options, terminal))
     })
+}
+
+/** Declares `plat approvals sessions` and `lift`. */
+function addSessionApprovals(approvals: Command): void {
+  const load = () => import('./session-approvals.ts')
+  approvals
+    .command('sessions')
+    .summary('list approvals for the rest of a session')
+    .addOption(dir())
+    .addOption(wideFormat())
+    .action(async (options) => exitWith((await load()).sessionApprovalsList(options, terminal)))
+  approvals
+    .command('lift')
+    .argument('<id>', 'as approvals sessions shows it')
+    .summary('end an approval for a session: its later calls need an approval again')
+    .addOption(dir())
+    .action(async (id: string, options) => exitWith((await load()).sessionApprovalsLift({ ...options, id }, terminal)))
 }

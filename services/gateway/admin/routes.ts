@@ -46,10 +46,20 @@ export const adminRoutes = {
   'POST /v1/approvals/:id/approve': {
     needs: 'approver',
     within: 'namespace',
-    does: 'Lets a call pass, once.',
+    does: 'Lets a call pass, once, or with `scope` for the rest of its session.',
     stepUp: 'approve',
   },
   'POST /v1/approvals/:id/deny': { needs: 'approver', within: 'namespace', does: 'Refuses a call.' },
+  'GET /v1/session-approvals': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'Approvals for the rest of a session that are in force, the newest first.',
+  },
+  'DELETE /v1/session-approvals/:id': {
+    needs: 'approver',
+    within: 'namespace',
+    does: 'Lifts one: later calls of the session need an approval again.',
+  },
   'GET /v1/revocations': { needs: 'viewer', within: 'namespace', does: 'Revocations in force.' },
   'POST /v1/revocations': {
     needs: 'killswitch',

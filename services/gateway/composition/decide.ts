@@ -3,7 +3,7 @@ import { createCiba } from '../authn/ciba/index.ts'
 import { isDenial } from '../call/index.ts'
 import { REDACT_ALL } from '../content/captures/index.ts'
 import { createEraser } from '../content/dlp/index.ts'
-import { approvalEvent, createApprovals } from '../decide/approvals/index.ts'
+import { approvalEvent, createApprovals, grantEvent } from '../decide/approvals/index.ts'
 import { createBudgets } from '../decide/budgets/index.ts'
 import { createPins } from '../decide/pins/index.ts'
 import { createPolicies, createRego, createSimulation } from '../decide/policy/index.ts'
@@ -38,6 +38,7 @@ export async function startDecisions(
       mayApprove: offline.mayApprove,
       hasEnded: (session) => revocations.hasEnded(session),
       onChange: (event, approval) => events.add(approvalEvent(event.t, approval)),
+      onGrant: (change, entry) => events.add(grantEvent(change, entry)),
       confirmer: ciba && keep(ciba),
       ledgers,
       recorded,

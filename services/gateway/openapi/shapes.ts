@@ -2,8 +2,8 @@
 import { LICENSE_STATES } from '@plat/license'
 import { type TSchema, Type } from 'typebox'
 import type { AdminRoute } from '../admin/index.ts'
-import { decisionSchema } from '../decide/approvals/routes.ts'
-import { viewSchema as approval, argumentsSchema } from '../decide/approvals/view.ts'
+import { approveSchema, decisionSchema } from '../decide/approvals/routes.ts'
+import { viewSchema as approval, argumentsSchema, grantSchema } from '../decide/approvals/view.ts'
 import { acceptSchema } from '../decide/pins/routes.ts'
 import { definitionsSchema, detailSchema, serverSchema } from '../decide/pins/view.ts'
 import { simulateBody } from '../decide/policy/simulate/routes.ts'
@@ -184,8 +184,10 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/approvals': list(approval, { state: text(), ...names }),
   'GET /v1/approvals/:id': { answer: approval },
   'GET /v1/approvals/:id/arguments': { answer: argumentsSchema },
-  'POST /v1/approvals/:id/approve': { body: decisionSchema, bodyOptional: true, answer: decided },
+  'POST /v1/approvals/:id/approve': { body: approveSchema, bodyOptional: true, answer: decided },
   'POST /v1/approvals/:id/deny': { body: decisionSchema, bodyOptional: true, answer: decided },
+  'GET /v1/session-approvals': list(grantSchema, names),
+  'DELETE /v1/session-approvals/:id': { answer: null },
   'GET /v1/revocations': list(revocation),
   'POST /v1/revocations': { body: askedSchema, answer: revocation, status: 201 },
   'DELETE /v1/revocations/:id': { answer: null },

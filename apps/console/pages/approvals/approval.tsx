@@ -193,9 +193,10 @@ function Votes({ approval: { quorum } }: { readonly approval: Approval }) {
       </p>
       {votes.length > 0 && (
         <ul class="votes">
-          {votes.map(({ by, verdict, reason, at, via }) => (
+          {votes.map(({ by, verdict, reason, at, via, scope }) => (
             <li>
-              <Badge tone={verdict === 'approve' ? 'good' : 'bad'}>{verdict}</Badge> <Name of={by} /> <Time at={at} />
+              <Badge tone={verdict === 'approve' ? 'good' : 'bad'}>{verdict}</Badge>
+              {scope === 'session' && ' for the session'} <Name of={by} /> <Time at={at} />
               {via !== undefined && ` via ${via}`}
               {reason !== '' && <LongText of={reason} />}
             </li>

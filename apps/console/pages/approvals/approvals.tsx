@@ -5,6 +5,7 @@ import { Badge, PageHead, Time, TimeLeft } from '../../ui/parts.tsx'
 import { type Column, NoRows, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
 import { plainText } from '../../ui/visible.ts'
+import { ForSessions } from './for-sessions.tsx'
 import { type Approval, sessionOf, TONES } from './model.ts'
 
 const STATES = ['pending', 'approved', 'used', 'denied', 'expired', 'cancelled'] as const
@@ -43,6 +44,7 @@ export function ApprovalsPage({ query }: { readonly query: URLSearchParams }) {
           </button>
         )}
       </PageHead>
+      <ForSessions only={session === '' ? {} : { session }} />
       <Table
         label="Approvals"
         columns={state === 'pending' ? COLUMNS : [...COLUMNS.slice(0, 4), DECIDED]}

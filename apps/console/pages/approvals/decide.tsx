@@ -19,11 +19,13 @@ interface DecideProps {
 /** Approves or denies one call. */
 export function Decide({ approval, verdict, argsSha256, done, close }: DecideProps) {
   const { client, notify } = useShared()
+  const [scope, setScope] = useState<ScopeOfVote>('call')
   const { id, server, tool } = approval
   const decide = async (reason: string) => {
     const body = {
       ...(reason !== '' && { reason }),
       ...(verdict === 'approve' && argsSha256 !== null && { argsSha256 }),
+      ...(verdict === 'approve' && scope === 'session' && { scope }),
     }
     const { state, missing } = await client.call(`POST /v1/approvals/{id}/${verdict}`, { params: { id }, body })
     notify(state === 'pending' ? `Your vote counts; ${counted(missing, 'more vote')} needed` : `The call is ${state}`)
@@ -42,7 +44,36 @@ export function Decide({ approval, verdict, argsSha256, done, close }: DecidePro
       <p>
         <Name of={tool ?? approval.method} /> of <Name of={server} />, for <Name of={sessionOf(approval)} />
       </p>
+      {verdict === 'approve' && approval.isRepeatable === true && <Scope scope={scope} choose={setScope} />}
     </Confirm>
+  )
+}
+
+type ScopeOfVote = 'call' | 'session'
+
+/** The choice between one call and the rest of its session. */
+function Scope({ scope, choose }: { readonly scope: ScopeOfVote; readonly choose: (scope: ScopeOfVote) => void }) {
+  const option = (value: ScopeOfVote, text: string) => (
+    <label class="inline">
+      <input type="radio" name="scope" checked={scope === value} onChange={() => choose(value)} />
+      <span>{text}</span>
+    </label>
+  )
+  return (
+    <>
+      <fieldset>
+        <legend>Approve</legend>
+        {option('call', 'this call')}
+        {option('session', 'this call, and later calls of this tool in this session')}
+      </fieldset>
+      {scope === 'session' && (
+        <p class="note">
+          Later calls pass with any arguments, as long as the same rule requires the approval and the session gets no
+          further label. It ends with the session, after 12 hours, or when an approver lifts it. If several people must
+          approve, each must choose this.
+        </p>
+      )}
+    </>
   )
 }
 

@@ -13,7 +13,7 @@ export const TONES: Readonly<Record<Approval['state'], Tone>> = {
 }
 
 /** The ID under which the API has the session of an approval. */
-export function sessionOf({ namespace, agent, session }: Approval): string {
+export function sessionOf({ namespace, agent, session }: Pick<Approval, 'namespace' | 'agent' | 'session'>): string {
   return `${namespace}/${agent}/${session}`
 }
 

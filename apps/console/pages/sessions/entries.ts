@@ -54,9 +54,20 @@ function entryOf(line: Line, key: string): Entry {
   return { ...base, tone: rec.kind === 'revocation' ? 'bad' : 'neutral', state: textIn(rec, 'action') ?? rec.kind }
 }
 
+/** States whose event is no word for people. */
+const STATE_NAMES: Readonly<Record<string, string>> = {
+  repeated: 'approved for the session',
+  session_granted: 'approval for the session begins',
+  session_lifted: 'approval for the session lifted',
+  session_ended: 'approval for the session ended',
+}
+
 function approvalState(event: string): { readonly tone: Tone; readonly state: string } {
-  const tone = event === 'granted' || event === 'used' ? 'good' : event === 'denied' ? 'bad' : 'warn'
-  return { tone, state: `approval ${event}` }
+  const isGood = event === 'granted' || event === 'used' || event === 'repeated' || event === 'session_granted'
+  return {
+    tone: isGood ? 'good' : event === 'denied' ? 'bad' : 'warn',
+    state: STATE_NAMES[event] ?? `approval ${event}`,
+  }
 }
 
 function endedCall(line: Line, key: string, begun: Entry | undefined): Entry {

@@ -6,6 +6,7 @@ import { hasRole, useShared } from '../../app/session.ts'
 import { count } from '../../ui/format.ts'
 import { Badge, Fact, Facts, Money, PageHead, Problem, Section, Time } from '../../ui/parts.tsx'
 import { Name } from '../../ui/text.tsx'
+import { ForSessions } from '../approvals/for-sessions.tsx'
 import { entriesOf } from './entries.ts'
 import { Lift, Revoke } from './revoke.tsx'
 import type { Session } from './sessions.tsx'
@@ -41,6 +42,7 @@ export function SessionPage({ id }: { readonly id: string }) {
       {(revoked.data ?? []).map((one) => (
         <Lift key={one.id} revocation={one} done={revoked.reload} />
       ))}
+      <ForSessions only={namesOf(id)} />
       <Records id={id} />
       {revoking && <Revoke id={id} session={found.data} done={revoked.reload} close={() => setRevoking(false)} />}
     </>
@@ -114,6 +116,12 @@ function ReadableRecords({ id, client }: { readonly id: string; readonly client:
   if (pages.data === null)
     return pages.error === null ? <p class="faint">Loading …</p> : <Problem error={pages.error} retry={pages.reload} />
   return <Timeline entries={entriesOf(pages.data)} more={pages.more} />
+}
+
+/** The members of a session's ID. */
+function namesOf(id: string) {
+  const [namespace = '', agent = '', ...rest] = id.split('/')
+  return { namespace, agent, session: rest.join('/') }
 }
 
 /** The session in the list, or null if the gateway does not list it. */

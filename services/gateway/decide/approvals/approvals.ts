@@ -1,5 +1,4 @@
-import { LruCache, type PoolBound, poolTable } from '@plat/core'
-import { linkOf } from '../../admin/index.ts'
+import { type PoolBound, poolTable } from '@plat/core'
 import { type ApprovalUse, agentOf, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, EXPIRED_UNUSED, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
@@ -7,10 +6,10 @@ import { type DecidedCall, isFree } from './decided-call.ts'
 import type { ApprovalsOptions } from './options.ts'
 import { digestOf } from './question/digest.ts'
 import { questionOf } from './question/question.ts'
-import { type Ballot, type BallotFault, ballotFault, counted, isSatisfied, personOf } from './quorum/ballot.ts'
-import type { Quorum } from './quorum/quorum.ts'
+import { type Ballot, type BallotFault, ballotFault, counted } from './quorum/ballot.ts'
+import { Voters } from './quorum/voters.ts'
 import { type Entry, isOpen, isUnreported, type SessionName, sessionKey } from './store/book.ts'
-import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
+import type { Approval, ApprovalEvent } from './store/events.ts'
 import { ApprovalLog } from './store/log.ts'
 import { Waiters } from './waiters.ts'
 
@@ -21,9 +20,6 @@ const BACKLOG_RETRY_MS = 5_000
 
 /** Attempts of one call to join or create a question while identical calls change it: far more than callers that can wait. */
 const CREATE_ATTEMPTS_MAX = 1_000
-
-/** LRU bound of people whose latest groups are remembered. */
-const PEOPLE_MAX = 10_000
 
 /** The pending approval that paused a call in its first pass. */
 interface Held {
@@ -48,8 +44,7 @@ export class Approvals {
   readonly #options: ApprovalsOptions
   readonly #log: ApprovalLog
   readonly #waiters = new Waiters()
-  /** Groups of a person in the latest ballot on this replica, by issuer and subject. */
-  readonly #groups = new LruCache<string, readonly string[]>({ maxEntries: PEOPLE_MAX })
+  readonly voters: Voters
   readonly #held = new WeakMap<object, Held>()
   /** Questions that are being written, by digest. An identical call attaches to the one under way. */
   readonly #creating: Creating
@@ -58,6 +53,7 @@ export class Approvals {
   private constructor(options: ApprovalsOptions, log: ApprovalLog, creating: Creating) {
     this.#options = options
     this.#log = log
+    this.voters = new Voters(options)
     this.#creating = creating
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => this.#sweep())
   }
@@ -121,6 +117,15 @@ export class Approvals {
     })
   }
 
+  /** Whether an identical call waits, has a grant, or was denied without a caller that learned of it: then that decision counts. */
+  async isAsked(call: DecidedCall): Promise<boolean> {
+    const digest = await digestOf(call, call.facts.decision.ruleSha256 ?? null)
+    if (digest === null) return false
+    const { book } = this.#log
+    const now = this.#options.clock.now()
+    return this.#creating.has(digest) || book.open(digest, now) !== null || book.unreported(digest, now) !== null
+  }
+
   /**
    * Second pass of a released call. Policy must now allow the call, or the same rule must apply unchanged to the same arguments. Returns
    * null if the call was not paused.
@@ -148,17 +153,10 @@ export class Approvals {
 
   /** Applies current groups and quorum. A grant that does not meet them is ended, so that an identical call starts a new approval. */
   #useOrEnd(call: DecidedCall, approval: Approval): ApprovalEvent {
-    const quorum = isFree(call) ? null : this.#quorumOf(call)
-    const isMet =
-      quorum === null || (typeof quorum !== 'string' && isSatisfied(approval, quorum, this.#peopleOf(approval)))
+    const quorum = isFree(call) ? null : this.voters.quorumOf(call)
+    const { user } = approval.question
+    const isMet = quorum === null || (typeof quorum !== 'string' && this.voters.satisfy(quorum, approval, user))
     return isMet ? { t: 'used', call: call.id } : { t: 'cancelled' }
-  }
-
-  #peopleOf({ question: { user } }: Approval) {
-    return {
-      requester: user === null ? [] : this.#options.personOf(user),
-      groupsOf: (vote: Vote) => this.#groups.get(linkOf(personOf(vote)) ?? '') ?? vote.groups ?? [],
-    }
   }
 
   /** Makes a grant usable again until it expires: its call was never forwarded. */
@@ -172,14 +170,14 @@ export class Approvals {
   /** Counts the ballot of a person. Rejects if the journal cannot be written. */
   decide(id: string, ballot: Ballot): Promise<Decided> {
     const { argsSha256: _, ...vote } = ballot
-    this.#remember(ballot)
+    this.voters.remember(ballot)
     if (ballot.verdict === 'approve' && this.#options.mayApprove?.(ballot) === false) {
       return Promise.resolve({ refused: 'offline' })
     }
     return this.advance(
       id,
       (approval) =>
-        ballotFault(approval, ballot, this.#peopleOf(approval).requester) ??
+        ballotFault(approval, ballot, this.voters.requester(approval.question.user)) ??
         counted(approval, {
           ...vote,
           person: [...vote.person],
@@ -187,11 +185,6 @@ export class Approvals {
           at: this.#options.clock.now(),
         }),
     )
-  }
-
-  #remember({ person, groups }: Ballot): void {
-    const link = linkOf(person)
-    if (link !== null) this.#groups.set(link, groups)
   }
 
   /** Appends the events that `next` derives from a pending approval. Rejects if the journal cannot be written. */
@@ -268,7 +261,7 @@ export class Approvals {
       this.#options.onRefused?.(bound)
       return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
     }
-    const quorum = this.#quorumOf(call)
+    const quorum = this.voters.quorumOf(call)
     if (typeof quorum === 'string') return deny('policy_denied', quorum)
     const { promise: done, resolve: written } = Promise.withResolvers<void>()
     this.#creating.set(digest, { session, done })
@@ -281,16 +274,6 @@ export class Approvals {
       this.#creating.delete(digest)
       written()
     }
-  }
-
-  /** Returns the quorum of a call, or the reason why no one can approve it. */
-  #quorumOf(call: DecidedCall): Quorum | string {
-    const { floor, approvalRules, canPromptUsers } = this.#options
-    const { policy, rule } = call.facts.decision
-    const rules = approvalRules(call)
-    const quorum = floor.over(rules.length > 0 ? rules : [{ policy, rule, quorum: null }])
-    if (typeof quorum === 'string' || quorum.userConfirmation === undefined || canPromptUsers) return quorum
-    return 'this cannot be approved: its user must confirm it, and ciba.enabled is off'
   }
 
   /** Returns the bound that one more question would exceed, counting those being written. */

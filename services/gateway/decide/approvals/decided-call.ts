@@ -5,5 +5,10 @@ export function isFree({ facts: { decision, pin, target } }: DecidedCall): boole
   return decision.action === 'allow' && pin?.approve !== true && !target.requirements?.approval
 }
 
+/** Whether a rule of a policy requires the approval, and nothing else does. */
+export function isRequiredByPolicy({ facts: { decision, pin, target } }: DecidedCall): boolean {
+  return decision.action === 'require_approval' && pin?.approve !== true && !target.requirements?.approval
+}
+
 /** A call with its policy decision. */
 export type DecidedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>

@@ -15,6 +15,10 @@ const refusals: Readonly<Record<RefusedDecision, readonly [ErrorCode, string]>> 
     'conflict',
     'its arguments are truncated (approvalPreview.maxBytes): state argsSha256, the SHA-256 of the whole arguments',
   ],
+  once: [
+    'conflict',
+    'this can be approved for one call only: a session needs a rule for a tool, without userConfirmation and with its definition unchanged',
+  ],
   group: ['forbidden', 'this needs an approver of another group (quorum.approverGroups)'],
 }
 

@@ -5,6 +5,7 @@ import type { DecidedCall } from './decided-call.ts'
 import type { RedactAll, WholeOptions } from './question/preview.ts'
 import type { Ballot } from './quorum/ballot.ts'
 import type { ApprovalRule, QuorumFloor } from './quorum/quorum.ts'
+import type { SessionName } from './store/book.ts'
 import type { Approval, ApprovalEvent, Question } from './store/events.ts'
 
 export type { RedactAll, WholeOptions } from './question/preview.ts'
@@ -28,8 +29,8 @@ export interface ApprovalsOptions {
   readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
   /** Returns the marks that identify the user of a session. */
   readonly personOf: (user: string) => PersonMarks
-  /** Whether the session of a question is revoked as a whole. When absent, none is. */
-  readonly hasEnded?: ((session: Question) => boolean) | undefined
+  /** Whether a session is revoked as a whole. When absent, none is. */
+  readonly hasEnded?: ((session: SessionName & { readonly user: string | null }) => boolean) | undefined
   /** Called for each event that the journal holds at start, with the time when it was written. */
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
   /** Called with each new event, of this replica and of others. */

@@ -12,7 +12,7 @@ import { recordedMetrics } from '../../testing/metrics.ts'
 import { createApprovals } from './index.ts'
 import type { Quorum } from './quorum/quorum.ts'
 import { callOf } from './testing/call.ts'
-import { isApprovalView } from './view.ts'
+import { isApprovalView, isGrantView } from './view.ts'
 
 const TOKEN = 'a-token-of-the-test'
 const closers: (() => Promise<unknown>)[] = []
@@ -80,12 +80,12 @@ async function served({
   })
   closers.push(() => listener.close())
   const ask = async (method: string, path: string, body?: object, token = TOKEN) => {
-    const response = await fetch(`${listener.url}/v1/approvals${path}`, {
+    const response = await fetch(`${listener.url}/v1/${path.startsWith('session-') ? '' : 'approvals'}${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    const answer: unknown = await response.json()
+    const answer: unknown = response.status === 204 ? {} : await response.json()
     assert.ok(typeof answer === 'object' && answer !== null)
     return { status: response.status, answer: Object.fromEntries(Object.entries(answer)) }
   }
@@ -95,7 +95,7 @@ async function served({
     assert.ok('until' in verdict)
     return verdict.approvalId
   }
-  return { ask, hold, records, pending: of('plat_gateway_approvals_pending') }
+  return { ask, hold, stage: approvals.stage, records, pending: of('plat_gateway_approvals_pending') }
 }
 
 const known = (name: string) => ({ names: [name], subject: { issuer: 'https://login.example', subject: name } })
@@ -247,4 +247,37 @@ test('two people of an approver group must approve, and the ledger records both'
     records.filter(({ kind }) => kind === 'approval').map(({ event, by }) => `${event} ${by ?? '-'}`),
     ['created -', 'vote user:ada', 'vote user:bob', 'granted user:bob'],
   )
+})
+
+test('approvers list and lift approvals for sessions in their namespaces, and no one else does', async () => {
+  const roles = { approver: ['user:ada'], viewer: ['user:eve'] }
+  const frame = inNamespaces({ shop: roles, bank: { approver: ['user:bob', 'user:eve'] } })
+  const { ask, hold, stage, records } = await served({ devTokenApprovers: false, frame })
+  const pass = async (name: string, namespace: string) => {
+    const verdict = await stage.admit(callOf({ args: JSON.stringify({ name }), namespace }))
+    return 'approval' in verdict ? (verdict.approval?.approvalId ?? null) : null
+  }
+  const id = await hold('a', 'shop')
+  assert.equal((await ask('POST', `/${id}/deny`, { scope: 'session' }, 'ada')).status, 400)
+  assert.equal((await ask('POST', `/${id}/approve`, { scope: 'day' }, 'ada')).status, 400)
+  const { answer: approved } = await ask('POST', `/${id}/approve`, { scope: 'session' }, 'ada')
+  assert.ok(isApprovalView(approved))
+  assert.deepEqual([approved.isRepeatable, approved.quorum.votes[0]?.scope], [true, 'session'])
+  assert.deepEqual((await ask('GET', 'session-approvals', undefined, 'ada')).answer.items, [], 'no call has passed')
+  assert.equal(await pass('a', 'shop'), id)
+  for (const person of ['ada', 'eve']) {
+    const { answer } = await ask('GET', 'session-approvals?agent=a', undefined, person)
+    assert.ok(Array.isArray(answer.items) && answer.items.every(isGrantView))
+    assert.partialDeepStrictEqual(answer.items, [{ id, namespace: 'shop', tool: 'delete_note', by: ['user:ada'] }])
+  }
+  assert.deepEqual((await ask('GET', 'session-approvals', undefined, 'bob')).answer.items, [])
+  assert.deepEqual((await ask('GET', 'session-approvals?session=other', undefined, 'ada')).answer.items, [])
+  assert.equal(await pass('b', 'shop'), id)
+  const lift = async (person: string) => (await ask('DELETE', `session-approvals/${id}`, undefined, person)).status
+  assert.deepEqual([await lift('bob'), await lift('eve'), await lift('ada'), await lift('ada')], [404, 403, 204, 404])
+  assert.equal(await pass('c', 'shop'), null)
+  const of = records.filter(({ kind }) => kind === 'approval').map(({ event, by }) => `${event} ${by ?? '-'}`)
+  assert.deepEqual(of.slice(1, 6), [
+    ...['granted user:ada', 'used -', 'session_granted -', 'repeated user:ada', 'session_lifted user:ada'],
+  ])
 })

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { AdminError, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
 import type { Approvals } from './approvals.ts'
 import type { Decisions } from './decisions.ts'
@@ -17,12 +17,29 @@ export const decisionSchema = Type.Object(
   { additionalProperties: false },
 )
 
+/** `{reason, argsSha256, scope}`, each optional. */
+export const approveSchema = Type.Object(
+  {
+    ...decisionSchema.properties,
+    scope: Type.Optional(
+      Type.Enum(['call', 'session'], {
+        type: 'string',
+        description:
+          '`session`: later calls of the same tool in this session pass too, under the same rule, whatever their arguments.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
 export interface ApprovalRoutesOptions {
   readonly approvals: Approvals
   /** `adminAuth.devTokenApprovers`: the static token can approve. */
   readonly devTokenApprovers: boolean
   readonly decisions: Decisions
   readonly whole: Pick<WholeArguments, 'has' | 'get'>
+  /** Routes of approvals for sessions. */
+  readonly forSessions: AdminRoutes
 }
 
 /** `/v1/approvals`: list, get, whole arguments, approve, deny. */
@@ -31,6 +48,7 @@ export function createApprovalRoutes({
   devTokenApprovers,
   decisions,
   whole,
+  forSessions,
 }: ApprovalRoutesOptions): AdminRoutes {
   const found = (id: string, caller: Caller): Approval => {
     const approval = approvals.get(id)
@@ -45,6 +63,7 @@ export function createApprovalRoutes({
   }
   return {
     mount(context) {
+      forSessions.mount(context)
       context.on('GET /v1/approvals', async ({ query }, _reply, caller) => {
         const seen = approvals.list().filter(({ question }) => caller.sees(question.namespace))
         return page(
@@ -68,7 +87,7 @@ export function createApprovalRoutes({
           if (verdict === 'approve') mayApprove(caller)
           const { id, namespace } = found(parameter(request.params, 'id'), caller).question
           caller.demand(namespace)
-          const { reason = '', argsSha256 } = bodyAs(decisionSchema, request.body ?? {})
+          const { reason = '', argsSha256, scope } = bodyOf(verdict, request.body ?? {})
           return decisions.decide(id, {
             by: caller.by,
             person: caller.principal.person,
@@ -76,11 +95,16 @@ export function createApprovalRoutes({
             verdict,
             reason,
             argsSha256,
+            ...(scope === 'session' && { scope }),
           })
         })
       }
     },
   }
+}
+
+function bodyOf(verdict: 'approve' | 'deny', body: unknown): Static<typeof approveSchema> {
+  return bodyAs(verdict === 'approve' ? approveSchema : decisionSchema, body)
 }
 
 /** Filters by `state`, `namespace`, `agent` and `session` of the query. */

@@ -3,6 +3,7 @@ import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { Approvals } from './approvals.ts'
 import type { DecidedCall } from './decided-call.ts'
 import { isFree } from './decided-call.ts'
+import type { Repeats } from './grants/repeats.ts'
 
 export type ApprovalStage = Stage<
   'approval',
@@ -14,15 +15,27 @@ export type ApprovalStage = Stage<
 const NOT_NEEDED = { approval: null } as const
 
 /**
- * The stage `approval`: passes calls that policy allows; a call that needs an approval uses a grant once or waits for one. No other
- * stage lets a decision other than allow continue.
+ * The stage `approval`: passes calls that policy allows; a call that needs an approval uses a grant once, repeats one that was approved for
+ * its session, or waits. No other stage lets a decision other than allow continue.
  */
-export function createApprovalStage(approvals: Approvals, onFault: (error: unknown) => void): ApprovalStage {
+export function createApprovalStage(
+  approvals: Approvals,
+  repeats: Repeats,
+  onFault: (error: unknown) => void,
+): ApprovalStage {
   const judge = async (call: DecidedCall): Promise<Verdict<'approval'>> => {
     const used = call.pass === 2 ? await approvals.release(call) : null
     if (used === null && isFree(call)) return NOT_NEEDED
+    const repeated = used === null ? await repeats.use(call) : null
+    if (repeated !== null) return { approval: repeated }
     const answer = used ?? (await approvals.ask(call))
-    return isDenial(answer) || 'until' in answer ? answer : { approval: answer }
+    if (isDenial(answer)) return answer
+    if ('until' in answer) {
+      repeats.noteQuestion(call, answer.approvalId)
+      return answer
+    }
+    await repeats.begin(call, answer).catch(onFault)
+    return { approval: answer }
   }
   const unavailable = (error: unknown): Denial => unstored(error, 'approvals cannot be stored now', onFault)
   return stage({

@@ -1,7 +1,7 @@
 import { rfc3339 } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
-import { progress } from './quorum/ballot.ts'
+import { isRepeatable, progress } from './quorum/ballot.ts'
 import { type Approval, previewSchema, STATES } from './store/events.ts'
 
 const nullable = Type.Union([Type.String(), Type.Null()])
@@ -43,9 +43,12 @@ export const viewSchema = Type.Object({
         reason: Type.String(),
         at: Type.String(),
         via: Type.Optional(Type.String()),
+        scope: Type.Optional(Type.Enum(['session'])),
       }),
     ),
   }),
+  /** Whether it can be approved for the rest of the session. Absent in responses of older versions. */
+  isRepeatable: Type.Optional(Type.Boolean()),
   createdAt: Type.String(),
   expiresAt: Type.String(),
 })
@@ -96,9 +99,36 @@ export function approvalView(approval: Approval, whole: { has(id: string): boole
       ...progress(approval),
       votes: votes.map(({ person: _, groups: __, ...vote }) => ({ ...vote, at: rfc3339(vote.at) })),
     },
+    isRepeatable: isRepeatable(question),
     createdAt: rfc3339(createdAt),
     expiresAt: rfc3339(expiresAt),
   }
+}
+
+/** An approval for the rest of a session in the admin API. Times are RFC 3339. */
+export const grantSchema = Type.Object({
+  id: Type.String({ description: 'The approval that was given for the session.' }),
+  namespace: Type.String(),
+  agent: Type.String(),
+  session: Type.String(),
+  user: nullable,
+  server: Type.String(),
+  tool: Type.String(),
+  policy: nullable,
+  rule: nullable,
+  taints: Type.Array(Type.String(), {
+    description: 'Labels of the session at that time: others need an approval again.',
+  }),
+  by: Type.Array(Type.String()),
+  createdAt: Type.String(),
+  expiresAt: Type.String({ description: 'It ends with the session, and then at the latest.' }),
+})
+
+export type GrantView = Static<typeof grantSchema>
+
+/** Returns whether a response of the admin API is an approval for a session. For its clients. */
+export function isGrantView(value: unknown): value is GrantView {
+  return Check(grantSchema, value)
 }
 
 function confirmationView({ question, confirmation }: Approval): ApprovalView['quorum']['userConfirmation'] {

@@ -1,11 +1,9 @@
 import { hash } from 'node:crypto'
 import type { Clock, Ids } from '@plat/core'
 import type { Call, RedactedView, Target } from '../../../call/index.ts'
+import { CHANGED } from '../quorum/ballot.ts'
 import type { Question } from '../store/events.ts'
 import { previewOf, type RedactAll, type WholeOptions, wholeOf } from './preview.ts'
-
-/** Reason of an approval that is needed although policy allows the call. */
-const CHANGED = 'the definition of the tool is not the one that was pinned'
 
 /** Builds the question that approvers see for a call. `whole`: the arguments, if the preview is only a part of them and they can be stored. */
 export async function questionOf(

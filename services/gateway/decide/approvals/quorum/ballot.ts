@@ -2,6 +2,9 @@ import { isSamePerson, linkOf, type PersonMarks } from '../../../admin/index.ts'
 import type { Approval, ApprovalEvent, Vote } from '../store/events.ts'
 import type { Quorum } from './quorum.ts'
 
+/** Reason of an approval that is needed although policy allows the call. */
+export const CHANGED = 'the definition of the tool is not the one that was pinned'
+
 /** `via` of the vote of the user that the session acts for. */
 export const BY_CIBA = 'ciba'
 
@@ -17,9 +20,10 @@ export interface Ballot extends Omit<Vote, 'at' | 'person' | 'groups'> {
 
 /**
  * Why a ballot does not count: `self`: the call is made for this person; `group`: not in an approver group; `voted`: has approved
- * before; `unseen`: the preview is truncated, and the arguments that the person knows are unknown or others.
+ * before; `unseen`: the preview is truncated, and the arguments that the person knows are unknown or others; `once`: this approval cannot be
+ * given for a session.
  */
-export type BallotFault = 'self' | 'group' | 'voted' | 'unseen'
+export type BallotFault = 'self' | 'group' | 'voted' | 'unseen' | 'once'
 
 /**
  * Returns why an approval of this person does not count, or null if it does. A person counts once, cannot approve calls made for them,
@@ -27,7 +31,7 @@ export type BallotFault = 'self' | 'group' | 'voted' | 'unseen'
  */
 export function ballotFault(
   { question, votes }: Approval,
-  { person, groups, verdict, argsSha256 }: Ballot,
+  { person, groups, verdict, argsSha256, scope }: Ballot,
   requester: PersonMarks,
 ): BallotFault | null {
   if (verdict === 'deny') return null
@@ -35,7 +39,20 @@ export function ballotFault(
   const { approverGroups } = question.quorum
   if (approverGroups.length > 0 && !approverGroups.some((group) => groups.includes(group))) return 'group'
   if (votes.some((vote) => isApprover(vote) && isSamePerson(personOf(vote), person))) return 'voted'
+  if (scope === 'session' && !isRepeatable(question)) return 'once'
   return isCut(question) && argsSha256 !== question.argsSha256 ? 'unseen' : null
+}
+
+/** Whether the approval can be given for the rest of the session: a rule requires it for a tool, and the user confirms no single call. */
+export function isRepeatable({ tool, method, rule, quorum, reason }: Approval['question']): boolean {
+  const isToolCall = tool !== null && method === 'tools/call'
+  return isToolCall && rule !== null && quorum.userConfirmation === undefined && reason !== CHANGED
+}
+
+/** Whether everyone who approved did so for the rest of the session. */
+export function isForSession({ votes }: Pick<Approval, 'votes'>): boolean {
+  const approvers = votes.filter(isApprover)
+  return approvers.length > 0 && approvers.every(({ scope }) => scope === 'session')
 }
 
 /** Whether approvers see only a part of the arguments, or only their shape. */
@@ -71,15 +88,18 @@ export function progress(approval: Approval): { readonly given: number; readonly
   return { given, needed: asksUser ? minApprovers + 1 : Math.max(minApprovers, 1) }
 }
 
+/** The votes of an approval and the confirmation of its user. */
+export type Voted = Pick<Approval, 'votes' | 'confirmation'>
+
 type ConfirmationState = NonNullable<Approval['confirmation']>['state'] | null
 
-function stateOf({ confirmation }: Approval): ConfirmationState {
+function stateOf({ confirmation }: Voted): ConfirmationState {
   return confirmation?.state ?? null
 }
 
 /** Whether the votes given satisfy this quorum. `groupsOf` returns the latest known groups of a voter. */
 export function isSatisfied(
-  approval: Approval,
+  approval: Voted,
   quorum: Quorum,
   { requester, groupsOf }: { readonly requester: PersonMarks; readonly groupsOf: (vote: Vote) => readonly string[] },
 ): boolean {

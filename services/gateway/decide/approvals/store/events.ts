@@ -53,7 +53,8 @@ const questionSchema = Type.Object(
   closed,
 )
 
-const voteSchema = Type.Object(
+/** The vote of one person. */
+export const voteSchema = Type.Object(
   {
     by: Type.String(),
     verdict: Type.Enum(['approve', 'deny']),
@@ -64,6 +65,8 @@ const voteSchema = Type.Object(
     groups: Type.Optional(Type.Array(Type.String())),
     /** `ciba`: the user of the session; `notifier/<name>`: a callback. Absent: the admin API. */
     via: Type.Optional(Type.String()),
+    /** `session`: an approval for the rest of the session. Absent: for one call. */
+    scope: Type.Optional(Type.Enum(['session'])),
   },
   closed,
 )

@@ -18,6 +18,7 @@ export interface TestCallFacts {
   readonly action?: Decision['action']
   readonly rule?: string
   readonly pin?: Facts['pin']
+  readonly labels?: readonly string[]
 }
 
 /** A call under test: it can leave, start its second pass, and carry the facts of the stage. */
@@ -74,7 +75,7 @@ function partsOf(options: TestCallFacts) {
       target: targetOf(options, tool),
       pin: options.pin ?? null,
       redacted: null,
-      taints: { labels: [] },
+      taints: { labels: options.labels ?? [] },
       decision: decisionOf(options),
     },
   }

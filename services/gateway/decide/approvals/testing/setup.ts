@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { systemIds, TestClock } from '@plat/core'
+import type { Rec } from '@plat/ledger'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import { marksOf, type PeopleTable } from '../../../admin/index.ts'
 import { Approvals } from '../approvals.ts'
 import type { ApprovalQuorumConfig } from '../config.ts'
+import type { GrantEvent } from '../grants/events.ts'
+import { Repeats } from '../grants/repeats.ts'
+import { GrantStore } from '../grants/store.ts'
 import { type ApprovalRule, QuorumFloor } from '../quorum/quorum.ts'
 import { createApprovalStage } from '../stage.ts'
 import type { ApprovalEvent } from '../store/events.ts'
@@ -15,6 +19,10 @@ export interface Setup {
   readonly stage: ReturnType<typeof createApprovalStage>
   readonly events: string[]
   readonly pending: () => number
+  readonly grants: GrantStore
+  readonly repeats: Repeats
+  /** Records of approvals for sessions. */
+  readonly records: Rec[]
 }
 
 /** Overrides of a test. */
@@ -27,6 +35,8 @@ export interface TestCallOptions {
   readonly canPromptUsers?: boolean
   /** `approvalPreview.maxBytes`; default 100. */
   readonly previewBytes?: number
+  readonly hasEnded?: () => boolean
+  readonly grantJournal?: Journal<GrantEvent>
 }
 
 export async function setup(
@@ -53,13 +63,30 @@ export async function setup(
     },
     onFault: (error) => faults.push(error),
   })
+  const { store, repeats, records } = await repeatsOf(approvals, clock, options)
   return {
     clock,
     approvals,
     events,
     pending: () => pending,
-    stage: createApprovalStage(approvals, (e) => faults.push(e)),
+    stage: createApprovalStage(approvals, repeats, (e) => faults.push(e)),
+    grants: store,
+    repeats,
+    records,
   }
+}
+
+async function repeatsOf(approvals: Approvals, clock: TestClock, { now, hasEnded, grantJournal }: TestCallOptions) {
+  const records: Rec[] = []
+  const onFault = (error: unknown) => {
+    throw error
+  }
+  const journal = grantJournal ?? createMemoryJournal<GrantEvent>(() => clock.now())
+  const store = await GrantStore.open({ journal, onFault, onChange() {} })
+  const approvalRules = () => now?.approvalRules ?? []
+  const record = async (rec: Rec) => records.push(rec)
+  const repeats = new Repeats({ ...{ store, approvals, clock, record, onFault, approvalRules }, hasEnded })
+  return { store, repeats, records }
 }
 
 export const yes = { by: 'ada', person: ['name:ada'], groups: [], verdict: 'approve', reason: '' } as const
