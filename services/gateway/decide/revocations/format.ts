@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { isObject, parseStrict } from '@plat/core'
+import { unknownEvent } from '@plat/state'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Errors } from 'typebox/value'
@@ -126,7 +127,7 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
 /** Decodes a journal event. Throws for one that this version does not know: an incomplete history revokes too few. */
 export function decodeEvent(value: unknown): RevocationEvent {
   if (isEvent(value)) return value.t === 'lifted' ? value : { ...value, revocation: whole(value.revocation) }
-  throw new Error('the journal holds a revocation event that is not known to this version')
+  throw unknownEvent('a revocation event', value)
 }
 
 /** Applies the defaults. */
