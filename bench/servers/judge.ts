@@ -88,7 +88,7 @@ async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
   }
 }
 
-/** The servers of this bench are shown nothing. */
+/** Servers of this bench need no credentials. */
 const noCredentials = { missing: () => null, follow: async () => {} }
 
 /** A constant clock, so that reading it costs nothing. */

@@ -33,7 +33,7 @@ await server('calendar').catch((error: unknown) => {
   print('no calendar', `the session has no scope ${denied.scopes.join(' ')}`)
 })
 
-/** A tool server. Calls that wait for a person say so after a second. */
+/** A tool server. Calls that wait for an approver report that after a second. */
 async function server(name: string): Promise<Client> {
   const client = new Client({ name: 'sdk-example', version: '1.0.0' })
   const { url, ...options } = session.mcp(name, { approvalWaitSeconds: 1 })

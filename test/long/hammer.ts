@@ -39,7 +39,7 @@ const LANES = 64
 const STEPS = 100
 /** Steps between queries of the gateway's memory. */
 const KEPT_EVERY = 10
-/** How often it is looked whether it has answered, in milliseconds. */
+/** Interval between checks for a response, in milliseconds. */
 const KEPT_LOOK_MS = 20
 /** After so many malformed requests a well-formed one follows. */
 const HONEST_EVERY = 100

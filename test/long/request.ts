@@ -22,7 +22,7 @@ export function callOf(tool: string): string {
   return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${tool}","arguments":{}}}`
 }
 
-/** The head lines of a call that is as it should be, but for its length. */
+/** Header lines of a valid call, without Content-Length. */
 export function headLines(token: string): string[] {
   return [
     'Host: localhost',

@@ -18,7 +18,7 @@ interface State<T> {
 }
 
 interface LoadOptions {
-  /** Reported changes of these reload. */
+  /** Topics whose reported changes reload the data. */
   readonly topics?: readonly string[]
   readonly isPaused?: () => boolean
 }

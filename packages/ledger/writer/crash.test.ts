@@ -106,7 +106,7 @@ async function appendByMany(ledger: FileLedger, acknowledged: Head[]): Promise<v
   await Promise.allSettled(Array.from({ length: CALLERS }, (_, name) => caller(name)))
 }
 
-test('one half of many callers is acknowledged while the other is written, and no failure loses records of either', async () => {
+test('while one batch is being written, the callers of the previous one are acknowledged, and no failure loses records of either', async () => {
   const clean = new MemoryDisk()
   const ledger = await openLedger(options(clean))
   const all: Head[] = []

@@ -48,7 +48,7 @@ interface ServiceOutput {
 
 function listeningUrl(child: ChildProcess, { name, lines, errors }: ServiceOutput): Promise<string> {
   return new Promise((resolve, reject) => {
-    if (child.stdout === null) throw new Error(`plat-${name} has no output to read`)
+    if (child.stdout === null) throw new Error(`plat-${name} started without a pipe for its output`)
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line)
       const found = /"url":"(https?:[^"]+)".*"msg":"listening"/.exec(line)

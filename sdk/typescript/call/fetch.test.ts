@@ -198,7 +198,7 @@ test('model clients get the answer itself and repeat by themselves', async () =>
   assert.equal(sent.length, 1)
 })
 
-test('a token that is not taken any more is replaced once', async () => {
+test('a token that is no longer accepted is replaced once', async () => {
   const stale = refusing(401, 'unauthenticated', { 'www-authenticate': 'Bearer error="invalid_token"' })
   const { clock, sent, post, issued } = await setUp([stale, ok])
   await clock.advance(6_000)

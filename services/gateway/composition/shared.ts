@@ -137,7 +137,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   }
 }
 
-/** Half of the heap limit, and a quarter of that for each agent. */
+/** Total: half of the heap limit. Share of an agent: a quarter of the total. */
 function callBytes(pools: PoolObservers<'call_bytes'>): SharedPool {
   const total = Math.floor(getHeapStatistics().heap_size_limit / 2)
   return watchedPool({ name: 'call_bytes', total, shares: [Math.floor(total / 4)], observer: pools.of('call_bytes') })

@@ -4,7 +4,7 @@ import { createModelWords } from '../planes/model/index.ts'
 import type { Shared } from './shared.ts'
 import type { Targets } from './targets.ts'
 
-/** Traces of calls: what is said in them is redacted by the configuration's profiles. */
+/** Traces of calls. Their content is redacted by the profiles of the configuration. */
 export function startTraces(shared: Shared, { models }: Pick<Targets, 'models'>): OtelFeature {
   const { config, keep } = shared
   return keep(

@@ -45,7 +45,7 @@ async function mintStatus({ post }: TestBroker, namespace: string): Promise<numb
   return (await post('/v1/token', { namespace, agent: 'assistant', session: 's1' })).status
 }
 
-/** Lets the broker look at its files until it has seen what the test changed. */
+/** Advances the clock until the broker has read the files that the test changed. */
 function untilRead({ clock }: TestBroker, seen: () => Promise<boolean>): Promise<void> {
   return until(seen, 'the change of a file', () => clock.advance(1000))
 }

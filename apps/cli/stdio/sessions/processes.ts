@@ -49,7 +49,7 @@ export class Processes {
     this.#pool.release([agent, session])
   }
 
-  /** From now on the process may be stopped for another while it is unused. */
+  /** From now on the unused process may be stopped to make room for another. */
   add(holder: Holder): void {
     this.#holders.add(holder)
   }

@@ -36,7 +36,7 @@ export class EndedSessions {
   /** By namespace. */
   readonly #counts = new Map<string, number>()
 
-  /** Takes note of sessions that have changed. Returns whether the entries have changed. */
+  /** Updates the entries from changed sessions. Returns whether an entry changed. */
   see(keys: readonly string[], { find, hadBegun }: SessionLookup, now: number): boolean {
     let isNews = false
     for (const key of keys) {

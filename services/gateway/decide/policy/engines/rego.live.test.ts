@@ -180,7 +180,7 @@ test('an engine that fails denies, says how, and is counted as an error', async 
   assert.equal((await rego.judge(input, native('allow'))).action, 'allow')
 })
 
-test('arguments that are no text deny without a question', async (t) => {
+test('arguments in invalid UTF-8 are denied without a query to the engine', async (t) => {
   const { engine, rego } = await setUp(t)
   engine.answers(json('{"result": true}'))
   const decision = await rego.judge({ ...input, args: Buffer.from([0x22, 0xff, 0x22]) }, native('allow'))
