@@ -211,50 +211,63 @@ class SessionAuth(httpx.Auth):
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         if self._sync is None:
             raise TypeError("the auth of connect_async is for httpx.AsyncClient")
-        flow, last = self._calls.authorized(sendable(request)), None
-        advance: Callable[[], Any] = partial(next, flow)
-        while True:
-            try:
-                step = advance()
-            except StopIteration:
-                return
+        position, last = _Position(self._calls.authorized(sendable(request))), None
+        while (step := position.step) is not None:
             if isinstance(step, Send):
                 _update(request, step)
                 last = yield request
-                advance = partial(flow.send, _answer_of(last))
+                position.resume(_answer_of(last))
                 continue
             try:
                 if isinstance(step, Peek):
                     result: Any = None if last is None else peek(last)
                 else:
                     result = self._sync.run(_single(step))
-                advance = partial(flow.send, result)
             except Exception as error:
-                advance = partial(flow.throw, error)
+                position.fail(error)
+            else:
+                position.resume(result)
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         if self._async is None:
             raise TypeError("the auth of connect is for httpx.Client")
-        flow, last = self._calls.authorized(sendable(request)), None
-        advance: Callable[[], Any] = partial(next, flow)
-        while True:
-            try:
-                step = advance()
-            except StopIteration:
-                return
+        position, last = _Position(self._calls.authorized(sendable(request))), None
+        while (step := position.step) is not None:
             if isinstance(step, Send):
                 _update(request, step)
                 last = yield request
-                advance = partial(flow.send, _answer_of(last))
+                position.resume(_answer_of(last))
                 continue
             try:
                 if isinstance(step, Peek):
                     result: Any = None if last is None else await peek_async(last)
                 else:
                     result = await self._async.run(_single(step))
-                advance = partial(flow.send, result)
             except Exception as error:
-                advance = partial(flow.throw, error)
+                position.fail(error)
+            else:
+                position.resume(result)
+
+
+class _Position:
+    """The position of a flow. ``step``: what the flow waits for; None after its end."""
+
+    def __init__(self, flow: Flow[Any]) -> None:
+        self._flow = flow
+        self.step: Any = None
+        self._advance(partial(next, flow))
+
+    def resume(self, result: Any) -> None:
+        self._advance(partial(self._flow.send, result))
+
+    def fail(self, error: Exception) -> None:
+        self._advance(partial(self._flow.throw, error))
+
+    def _advance(self, advance: Callable[[], Any]) -> None:
+        try:
+            self.step = advance()
+        except StopIteration:
+            self.step = None
 
 
 def _single(step: Any) -> Flow[Any]:
