@@ -76,6 +76,24 @@ test('a person keeps the newest sessions of a share, and others are served until
   await sessions.begin(person('eve'), null)
 })
 
+test('logins at the same time get no more sessions than the share and the total', async () => {
+  const { sessions } = await setUp({ total: 5, share: 2 })
+  const begin = async (user: string) =>
+    sessions.begin(person(user), null).then(
+      ({ secret }) => secret,
+      (error) => (error instanceof AdminError ? error.code : String(error)),
+    )
+  const alive = async (secrets: readonly string[]) => {
+    const found = await Promise.all(secrets.map((secret) => sessions.find(secret)))
+    return found.filter((one) => one !== null).length
+  }
+  const first = await Promise.all(Array.from({ length: 6 }, () => begin('ada')))
+  assert.equal(await alive(first), 2)
+  const others = await Promise.all(['bob', 'bob', 'cid', 'cid', 'bob'].map(begin))
+  assert.equal(await alive(others), 3)
+  assert.ok(others.includes('backlog_full'))
+})
+
 test('people of one name at different issuers are different people', async () => {
   const { sessions } = await setUp()
   const known = (issuer: string) => ({ known: { names: ['ada'], subject: { issuer, subject: '1' } } })

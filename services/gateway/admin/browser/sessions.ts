@@ -52,6 +52,8 @@ interface Stored extends BrowserSession {
   /** Of its key in the journal. */
   version: number
   readonly onEnd: Set<() => void>
+  /** Its end is being stored. */
+  isEnding: boolean
 }
 
 /**
@@ -62,6 +64,8 @@ export class BrowserSessions {
   readonly #options: BrowserSessionsOptions
   readonly #sessions = new Map<string, Stored>()
   readonly #spent = new Map<string, number>()
+  /** Keys of sessions that are being stored. They count already, so that logins at the same time share the limits. */
+  readonly #pending = new Set<string>()
   readonly #follower: JournalFollower<BrowserEvent>
   readonly #stopSweeping: () => void
 
@@ -84,7 +88,8 @@ export class BrowserSessions {
 
   /**
    * Begins a session and returns its secret. With its share of sessions in use, the owner's oldest one ends.
-   * @throws AdminError `backlog_full` if all sessions are in use, or `state_unavailable`
+   * @throws AdminError `backlog_full` if all sessions are in use or the whole share is being used up by logins at this moment, or
+   *   `state_unavailable`
    */
   async begin(
     person: Person | null,
@@ -94,12 +99,22 @@ export class BrowserSessions {
     const owner = ownerOf(person)
     const bound = pool.boundFor(owner)
     if (bound === 'total') throw new AdminError('backlog_full', 'too many people are logged in: try again later')
-    if (bound === 'share') await this.#endOldest(owner)
+    const oldest = bound === 'share' ? this.#oldest(owner) : null
+    if (bound === 'share' && oldest === null) throw new AdminError('backlog_full', 'too many logins at once: try again')
     const secret = encodeBase64url(ids.random(SECRET_BYTES))
     const at = clock.now()
     const expiresAt = at + lifetimeMs
     const tokenMark = token === null ? '' : tokenMarkOf(secret, token)
-    await this.#append(keyOf(secret), { t: 'begun', person: storable(person), tokenMark, at, seenAt: at, expiresAt })
+    const key = keyOf(secret)
+    this.#pending.add(key)
+    pool.add(owner)
+    try {
+      if (oldest !== null) await this.end(oldest.key)
+      await this.#append(key, { t: 'begun', person: storable(person), tokenMark, at, seenAt: at, expiresAt })
+    } catch (error) {
+      if (this.#pending.delete(key)) pool.release(owner)
+      throw error
+    }
     return { secret, expiresAt }
   }
 
@@ -114,7 +129,14 @@ export class BrowserSessions {
 
   /** Ends a session. */
   async end(key: string): Promise<void> {
-    if (this.#sessions.has(key)) await this.#append(key, { t: 'ended' })
+    const session = this.#sessions.get(key)
+    if (session === undefined) return
+    session.isEnding = true
+    try {
+      await this.#append(key, { t: 'ended' })
+    } finally {
+      session.isEnding = false
+    }
   }
 
   /** Ends all sessions of the owner of a session. */
@@ -174,10 +196,10 @@ export class BrowserSessions {
     this.#append(session.key, { t: 'seen', at: now }).catch(() => {})
   }
 
-  async #endOldest(owner: string): Promise<void> {
-    const own = [...this.#sessions.values()].filter((one) => one.owner === owner)
-    const [oldest] = own.toSorted((one, other) => one.begunAt - other.begunAt)
-    if (oldest !== undefined) await this.end(oldest.key)
+  /** Returns the owner's oldest session that is not ending already, or null. */
+  #oldest(owner: string): Stored | null {
+    const own = [...this.#sessions.values()].filter((one) => one.owner === owner && !one.isEnding)
+    return own.toSorted((one, other) => one.begunAt - other.begunAt)[0] ?? null
   }
 
   async #append(key: string, event: BrowserEvent, onlyIf?: number): Promise<number | 'conflict'> {
@@ -204,8 +226,17 @@ export class BrowserSessions {
     if (this.#sessions.has(key)) return
     const owner = ownerOf(person)
     const times = { begunAt: at, seenAt, storedSeenAt: seenAt, expiresAt }
-    this.#sessions.set(key, { key, version, person: personOf(person), tokenMark, owner, ...times, onEnd: new Set() })
-    this.#options.pool.add(owner)
+    this.#sessions.set(key, {
+      key,
+      version,
+      person: personOf(person),
+      tokenMark,
+      owner,
+      ...times,
+      onEnd: new Set(),
+      isEnding: false,
+    })
+    if (!this.#pending.delete(key)) this.#options.pool.add(owner)
   }
 
   #remove(key: string): void {

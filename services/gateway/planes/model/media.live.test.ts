@@ -243,6 +243,13 @@ test('forms that can be read in two ways, or are too large, are refused before a
     [`${fields}${part('name="image"; filename*=utf-8\'\'x')}--b--`, /^400 .*Content-Disposition/],
     [`${fields}${part('name="stream"', 'true')}${file}--b--`, /^400 .*stream is not relayed/],
     [`${fields}${part('name="n"', '99')}${file}--b--`, /^400 .*n must be a whole number from 1 to 10/],
+    [
+      `${fields}${part('name="n"', '1')}${part('name="n[]"', '9')}${file}--b--`,
+      /^400 .*n\[\] is stated with brackets and without/,
+    ],
+    [`${fields}${part('name="n[]"', '9')}${file}--b--`, /^400 .*n\[\] must be written without brackets/],
+    [`${fields}${part('name="size[a]"', '9')}${file}--b--`, /^400 .*size\[a\] must be written without brackets/],
+    [`${fields}${part('name="x[]"')}${part('name="x"')}${file}--b--`, /^400 .*x is stated with brackets and without/],
     [`${fields}${part('name="image"; filename="a"', 'x'.repeat(2_000_000))}--b--`, /^413 .*modelUploads\.maxBytes/],
     [fields + part('name="user"').repeat(64), /^400 .*more than 64 parts/],
   ]

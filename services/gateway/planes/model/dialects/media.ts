@@ -26,6 +26,9 @@ const TEXTS = [
   'language',
 ] as const
 
+/** Members with one value that the gateway reads. Some providers read `n[]` in a form as `n`. */
+const SINGLE: ReadonlySet<string> = new Set([...TEXTS, 'n', 'stream', 'stream_format'])
+
 /** Properties of a request for images or sound, which generates no text that is limited. */
 function mediaRequest(bytes: Uint8Array, { model }: JsonObject): DialectRequest {
   return {
@@ -43,6 +46,9 @@ function mediaRequest(bytes: Uint8Array, { model }: JsonObject): DialectRequest 
 function mediaFault(value: JsonObject, needed: string): Denial | null {
   for (const name of TEXTS)
     if (isSet(value[name]) && typeof value[name] !== 'string') return wrong(name, 'must be a string')
+  for (const name of Object.keys(value))
+    if (name.includes('[') && SINGLE.has(name.slice(0, name.indexOf('['))))
+      return wrong(name, 'must be written without brackets')
   if (value.model === '') return wrong('model', 'must be a string')
   if (isSet(value.stream) && value.stream !== false && value.stream !== 'false')
     return wrong('stream', 'is not relayed for images and sound: leave it out')

@@ -81,9 +81,16 @@ function safe(filename: string): string {
 /** Returns the request of a multipart body, or what is wrong with it. */
 export function uploadBody({ fields, files }: Multipart, dialect: Dialect): UploadBody | Denial {
   const value: { [name: string]: unknown } = {}
+  /** Fields by their names before the first bracket: providers may read `n` and `n[]` as the same field. */
+  const forms = new Map<string, 'plain' | 'brackets'>()
   for (const [name, text] of fields) {
     if (!NAME.test(name) || name === FILES || Object.hasOwn(Object.prototype, name))
       return wrong(name.slice(0, 64), 'is not a field of this request')
+    const [base = ''] = name.split('[', 1)
+    const form = name === base ? 'plain' : 'brackets'
+    if (forms.get(base) !== undefined && forms.get(base) !== form)
+      return wrong(name, 'is stated with brackets and without')
+    forms.set(base, form)
     const before = value[name]
     if (name.endsWith('[]')) value[name] = Array.isArray(before) ? [...before, text] : [text]
     else if (isSet(before)) return wrong(name, 'is stated twice')
