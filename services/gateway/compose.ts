@@ -18,6 +18,7 @@ import { startPins } from './composition/decide.ts'
 import { startSinks } from './composition/evidence.ts'
 import { type Features, startFeatures } from './composition/features.ts'
 import { infraRoutes, startInfra } from './composition/infra.ts'
+import { inventoryOf } from './composition/inventory.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane, sharedMcpPlane } from './composition/planes.ts'
 import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
@@ -156,7 +157,7 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
 
 /** Routes of the admin API. */
 function administered(
-  { audit, clock, build, state, config }: Shared,
+  { audit, clock, build, state, config, snapshots }: Shared,
   features: Features & { readonly pins: PinsFeature },
 ) {
   const {
@@ -193,6 +194,7 @@ function administered(
     simulation,
     state,
     createOpenApi(build.version),
+    inventoryOf({ snapshots }, features),
   ]
   return [...own.map(({ routes }) => routes), createPostureRoutes(config), createProfiling(clock)]
 }

@@ -146,6 +146,30 @@ export interface Api {
     readonly body: undefined
     readonly result: { readonly user: string; readonly issuer?: string; readonly namespace?: string; readonly items: number }
   }
+  'GET /v1/policies': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agents: readonly (string)[]; readonly mode: "enforce" | "dryRun"; readonly defaultAction: string; readonly cedar: string | null; readonly cedarFault: string | null; readonly rules: readonly ({ readonly name: string; readonly action: "allow" | "deny" | "require_approval"; readonly match?: { readonly [name: string]: readonly (string)[] }; readonly when?: string; readonly reason?: string; readonly quorum?: { readonly [name: string]: unknown }; readonly rateLimit?: { readonly [name: string]: unknown }; readonly hits: number; readonly since: string })[]; readonly defaultHits: number; readonly revision: string })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/servers': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly kind: "server" | "implicit" | "static" | "builtin"; readonly namespace: string | null; readonly sharedWith: readonly (string)[]; readonly url: string | null; readonly stdio: boolean; readonly trust: string; readonly dataClass: string; readonly jurisdiction: string | null; readonly protocolVersions: readonly (string)[] | null; readonly auth: string; readonly timeoutSeconds: number | null; readonly dlpProfile: string | null; readonly pins: string | null })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/models': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespaces: readonly (string)[]; readonly agents: readonly (string)[]; readonly aliases: readonly (string)[]; readonly balancing: string; readonly dataClass: string; readonly preferJurisdiction: string | null; readonly dlpProfile: string | null; readonly providerTools: readonly (string)[]; readonly contextTokens: number | null; readonly maxTokensPerRequest: number | null; readonly tokensPerMinute: number | null; readonly endpoints: readonly ({ readonly provider: string; readonly origin: string; readonly model: string | null; readonly isFallback: boolean; readonly jurisdiction: string | null; readonly region: string | null; readonly weight: number; readonly requestsPerMinute: number | null; readonly isReady: boolean; readonly circuit: "closed" | "open" | "trial"; readonly failures: number; readonly retryInMs: number | null; readonly latencies: readonly ({ readonly kind: string; readonly averageMs: number; readonly pending: number; readonly agoMs: number })[] })[] })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/agents': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly policies: readonly (string)[]; readonly models: readonly (string)[]; readonly exposed: { readonly endpoint: string; readonly protocolVersion: string; readonly version: string; readonly description: string; readonly trust: string; readonly streaming: boolean; readonly jurisdiction: string | null; readonly skills: readonly (string)[] } | null })[]; readonly nextCursor: string | null }
+  }
   'POST /v1/policies/simulate': {
     readonly params: {  }
     readonly query: {  }

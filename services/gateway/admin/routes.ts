@@ -105,6 +105,22 @@ export const adminRoutes = {
     does: 'Forgets what is remembered of a user and what was written for one. In one namespace: with `namespace`.',
     ownRecord: true,
   },
+  'GET /v1/policies': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Policies in force as written, with how many calls each rule has decided on this gateway.',
+  },
+  'GET /v1/servers': { needs: 'viewer', within: 'namespace', does: 'MCP servers in force, with who may use them.' },
+  'GET /v1/models': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'Model routes in force, with circuits and latencies of their endpoints on this gateway.',
+  },
+  'GET /v1/agents': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'Agents with a policy, a model route to themselves, or a card, as this gateway knows them.',
+  },
   'POST /v1/policies/simulate': {
     readsLedger: true,
     needs: 'auditor',

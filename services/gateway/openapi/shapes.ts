@@ -13,6 +13,7 @@ import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
 import { requestSchema } from '../evidence/objects/routes.ts'
 import { holdSchema } from '../evidence/retention/routes.ts'
 import { BUNDLE_TYPE } from '../operate/config-bundle/routes.ts'
+import { agentSchema, serverSchema as mcpServerSchema, modelSchema, policySchema } from '../operate/inventory/view.ts'
 
 export interface Shape {
   /** Parameters of the query, by name. */
@@ -209,6 +210,10 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       items: whole(),
     }),
   },
+  'GET /v1/policies': list(policySchema),
+  'GET /v1/servers': list(mcpServerSchema),
+  'GET /v1/models': list(modelSchema),
+  'GET /v1/agents': list(agentSchema),
   'POST /v1/policies/simulate': {
     body: simulateBody,
     answer: Type.Object({

@@ -5,9 +5,11 @@ import { asApiError } from '../../app/query.ts'
 import { goTo, linkTo } from '../../app/route.ts'
 import { useShared } from '../../app/session.ts'
 import { absoluteTime, count } from '../../ui/format.ts'
-import { Badge, Empty, Fact, Facts, PageHead, Problem, Section } from '../../ui/parts.tsx'
+import { Empty, Fact, Facts, PageHead, Problem, Section } from '../../ui/parts.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
+import { Action } from './action.tsx'
+import { InForce } from './in-force.tsx'
 
 type Simulation = Result<'POST /v1/policies/simulate'>
 type Judged = Simulation['items'][number]
@@ -23,8 +25,8 @@ interface Replay {
   readonly error: ApiError | null
 }
 
-/** Replays calls of the ledger against edited policies, before they are in force. */
-export function PolicyPage() {
+/** Policies in force, and a replay of calls of the ledger against edited ones. */
+export function PolicyPage({ query }: { readonly query: URLSearchParams }) {
   const { client } = useShared()
   const [text, setText] = useState('')
   const [hours, setHours] = useState(24)
@@ -49,6 +51,7 @@ export function PolicyPage() {
   return (
     <>
       <PageHead title="Policy" />
+      <InForce chosen={query.get('policy') ?? ''} />
       <Section title="Replay calls against edited policies">
         <form onSubmit={start}>
           <PolicyFile text={text} setText={setText} />
@@ -234,10 +237,6 @@ const COLUMNS: readonly Column<Judged>[] = [
     ),
   },
 ]
-
-function Action({ of }: { readonly of: string }) {
-  return <Badge tone={of === 'allow' ? 'good' : of === 'deny' ? 'bad' : 'warn'}>{of.replace('_', ' ')}</Badge>
-}
 
 function objectIn(text: string): { readonly [name: string]: unknown } | null {
   try {

@@ -3,15 +3,16 @@ import { usePages } from '../../app/query.ts'
 import { goTo, linkTo } from '../../app/route.ts'
 import { useShared } from '../../app/session.ts'
 import { count } from '../../ui/format.ts'
-import { Badge, PageHead, Time } from '../../ui/parts.tsx'
+import { Badge, PageHead, Section, Time } from '../../ui/parts.tsx'
 import { type Column, NoRows, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
+import { Models, Servers } from './in-force.tsx'
 
 type Server = Result<'GET /v1/pins'>['items'][number]
 
 const PAGE_SIZE = 200
 
-/** MCP servers, with tools whose definition is not the pinned one. */
+/** MCP servers, with tools whose definition is not the pinned one, and model routes. */
 export function ServersPage() {
   const { client } = useShared()
   const pages = usePages(
@@ -22,18 +23,22 @@ export function ServersPage() {
   return (
     <>
       <PageHead title="Servers" />
-      <Table
-        label="MCP servers"
-        columns={COLUMNS}
-        pages={pages}
-        keyOf={({ id }) => id}
-        open={({ id }) => goTo(linkTo('servers', id))}
-        empty={
-          <NoRows title="No MCP server with pins">
-            Servers appear here when toolPins.mode is learn or enforce and the gateway has listed their tools.
-          </NoRows>
-        }
-      />
+      <Section title="Pinned tools">
+        <Table
+          label="MCP servers"
+          columns={COLUMNS}
+          pages={pages}
+          keyOf={({ id }) => id}
+          open={({ id }) => goTo(linkTo('servers', id))}
+          empty={
+            <NoRows title="No MCP server with pins">
+              Servers appear here when toolPins.mode is learn or enforce and the gateway has listed their tools.
+            </NoRows>
+          }
+        />
+      </Section>
+      <Servers />
+      <Models />
     </>
   )
 }

@@ -24,10 +24,19 @@ export interface PolicySet {
   readonly byAgent: ReadonlyMap<string, ReadonlyMap<string, Governance>>
   /** Policies with a Cedar text. */
   readonly cedars: readonly CedarText[]
+  /** The policies as written. */
+  readonly entries: readonly PolicyEntry[]
 }
 
 /** Initial set: no agent has a policy, so everything is denied. */
-export const noPolicies: PolicySet = { revision: 'none', generation: 0, count: 0, byAgent: new Map(), cedars: [] }
+export const noPolicies: PolicySet = {
+  revision: 'none',
+  generation: 0,
+  count: 0,
+  byAgent: new Map(),
+  cedars: [],
+  entries: [],
+}
 
 /**
  * Compiles every policy of a decoded file. Returns every expression that cannot be compiled. Cedar texts that cannot be compiled deny,
@@ -52,7 +61,7 @@ export function compilePolicies(
   }
   if (problems.length > 0) return { problems }
   const { revision, generation, policies } = file
-  return { set: { revision, generation, count: policies.length, byAgent, cedars } }
+  return { set: { revision, generation, count: policies.length, byAgent, cedars, entries: policies } }
 }
 
 interface Compiling {

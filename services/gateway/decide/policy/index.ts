@@ -10,6 +10,7 @@ import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import type { ApprovalRule } from './compiled-policy.ts'
 import { decodePolicies } from './decode.ts'
 import type { Rego } from './engines/rego.ts'
+import { HitCounts, type RuleHits } from './hits.ts'
 import { judgeTools } from './judge.ts'
 import { createPolicyMetrics } from './metrics.ts'
 import { type Listing, questionOf, questionOfList } from './policy-input.ts'
@@ -43,6 +44,10 @@ export interface Policies {
   shows(snapshot: Snapshot, listing: Listing, tools: readonly string[]): Promise<readonly boolean[]>
   /** Returns every approval rule that applies to this call, whichever one the decision names. */
   asking(call: Call<'identity' | 'target' | 'taints'>): readonly ApprovalRule[]
+  /** Policies in force, as written. */
+  listed(): PolicySet
+  /** Calls that a rule of a policy in force has decided on this gateway; null: its default. */
+  hits(policy: string, rule: string | null): RuleHits
   /** Loads the file. Call before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -62,7 +67,9 @@ export function createPolicies(options: PoliciesOptions): Policies {
     const meanwhile = inForce === noPolicies ? 'everything is denied' : 'the policies read before stay in force'
     log.error({ path, problems, revision: inForce.revision }, `policyFile is refused: ${meanwhile}`)
   }
+  const counts = new HitCounts(clock)
   const publish = ({ set, engine }: Read) => {
+    counts.keep(set)
     snapshots.publish(policySlot, set)
     const broken = set.cedars.filter(({ policies }) => policies === null)
     for (const { policy, fault } of broken) log.error({ path, policy, fault }, 'a Cedar text is refused: it denies')
@@ -82,7 +89,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
   metrics.loaded(noPolicies.count, noPolicies.generation)
   metrics.cedar(cedarInstalled(), 0)
   return {
-    stage: createPolicyStage({ snapshots, clock, rego, tried: metrics.tried }),
+    stage: createPolicyStage({ snapshots, clock, rego, tried: metrics.tried, decided: (one) => counts.count(one) }),
     async shows(snapshot, listing, tools) {
       const now = clock.now()
       const visible = judgeTools(snapshot.get(policySlot), { ...listing, now }, tools)
@@ -91,6 +98,8 @@ export function createPolicies(options: PoliciesOptions): Policies {
       return mapInSlices(tools, (tool, at) => native[at] === true && isShown(tool))
     },
     asking: (call) => askingRules(call.snapshot.get(policySlot), questionOf(call, clock.now())),
+    listed: () => snapshots.current.get(policySlot),
+    hits: (policy, rule) => counts.of(policy, rule),
     async check() {
       await Promise.all([watch.check(), rego?.check()])
     },

@@ -36,6 +36,8 @@ export interface PolicyStageOptions {
   readonly rego?: Rego | null
   /** `plat_gateway_dryrun_decisions_total`: verdicts of policies in dryRun. */
   readonly tried?: (policy: string, would: string) => void
+  /** Called once for each call with its decision. */
+  readonly decided?: (decision: Decision) => void
 }
 
 /**
@@ -47,9 +49,11 @@ export function createPolicyStage({
   clock,
   rego = null,
   tried = () => {},
+  decided = () => {},
 }: PolicyStageOptions): Stage<'policy', 'identity' | 'target' | 'taints', 'decision'> {
   const admitted = (call: Call, decision: Decision) => {
     for (const { policy, action } of decision.wouldBe) tried(policy, action)
+    if (call.pass === 1) decided(decision)
     return refusal(decision) ?? { decision: follows(call) ? asEvaluated(decision) : decision }
   }
   return stage({

@@ -49,6 +49,8 @@ export interface AgentsFeature {
   readonly review: Review<'identity' | 'target'>
   /** Owners and senders of tasks and contexts. */
   readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'> & Pick<CalleeTaints, 'note' | 'sendersOf'>
+  /** Exposed agents in force. */
+  listed(): readonly ExposedAgent[]
   /** Looks up `a2a/<ns>/<agent>`; null if it is not in the snapshot. */
   agent(snapshot: Snapshot, server: string): ExposedAgent | null
   card(agent: ExposedAgent, request: CardRequest): Promise<CardResponse | Denial>
@@ -110,6 +112,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
       sendersOf: (call) => callees.sendersOf(call),
     },
     agent: (snapshot, server) => snapshot.get(agentsSlot).agent(server),
+    listed: () => snapshots.current.get(agentsSlot).listed,
     card: (agent, request) => cards.answer(agent, request),
     route: (governed) => (isOn ? createAgentRoute({ cards, snapshots, publicCards: a2a.publicCards }, governed) : null),
     async check() {

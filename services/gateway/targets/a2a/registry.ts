@@ -46,6 +46,10 @@ export class Agents {
     return this.#agents.size
   }
 
+  get listed(): readonly ExposedAgent[] {
+    return [...this.#agents.values()]
+  }
+
   agent(server: string): ExposedAgent | null {
     return this.#agents.get(server) ?? null
   }

@@ -25,6 +25,15 @@ interface Measured {
   pending: number
 }
 
+/** Average latency of one kind of call, in milliseconds, and the time since the last measurement. */
+export interface Latency {
+  readonly kind: string
+  readonly averageMs: number
+  /** Attempts whose response has not begun. */
+  readonly pending: number
+  readonly agoMs: number
+}
+
 /**
  * Distributes the calls of a route over its endpoints. By weight: smooth weighted round robin, so that each endpoint gets its share within
  * any few calls. By latency: of two random endpoints the one with the lower average latency times its unanswered calls, divided by its
@@ -71,6 +80,14 @@ export class Balancer {
       measured.averageMs = (averageMs ?? ms) * (1 - share) + ms * share
     }
     measured.at = now
+  }
+
+  /** Returns the average latency by kind of call, as far as this replica has measured it: only routes that balance by latency do. */
+  measuredOf({ key }: Pick<Weighted, 'key'>): readonly Latency[] {
+    const now = this.#clock.monotonic()
+    return [...(this.#measured.get(key) ?? [])].flatMap(([kind, { averageMs, at, pending }]) =>
+      averageMs === null ? [] : [{ kind, averageMs: Math.round(averageMs), pending, agoMs: Math.round(now - at) }],
+    )
   }
 
   /** Forgets endpoints with other keys. */

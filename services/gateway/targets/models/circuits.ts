@@ -37,6 +37,13 @@ export class Circuits {
     return retryAt !== null && this.#options.clock.monotonic() < retryAt
   }
 
+  /** Returns consecutive failures, and the milliseconds until an open circuit admits a call; null: it is closed. */
+  stateOf({ key }: Pick<Named, 'key'>): { readonly failures: number; readonly retryInMs: number | null } {
+    const { failures = 0, retryAt = null } = this.#circuits.get(key) ?? {}
+    const retryInMs = retryAt === null ? null : Math.max(0, Math.ceil(retryAt - this.#options.clock.monotonic()))
+    return { failures, retryInMs }
+  }
+
   /** Called before a call tries the endpoint. After a cooldown only one call does: others wait for another cooldown. */
   enter({ key }: Named): void {
     const circuit = this.#circuits.get(key)

@@ -67,6 +67,8 @@ export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** Returns the route of a target in this snapshot, or null if it was removed. */
   route(snapshot: Snapshot, key: string): Route | null
+  /** Routes in force. */
+  listed(): readonly Route[]
   /** Returns the models that a caller may use, by name: with scopes of this prefix, or with any (null). */
   directory(snapshot: Snapshot, identity: Identity, scope: string | null): ModelDirectory
   /** Possible destinations of a call: all endpoints of its route; for other targets their own. */
@@ -123,6 +125,7 @@ export function createModels(options: ModelsOptions): Models {
   return {
     stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice, labelsOf: options.labelsOf }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
+    listed: () => snapshots.current.get(routesSlot).listed,
     directory: (snapshot, identity, scope) => directories.of(snapshot.get(routesSlot), identity, scope),
     places: placesOf,
     credentials,

@@ -63,6 +63,11 @@ export class Routes {
     return this.#routes.size
   }
 
+  /** All routes. */
+  get listed(): readonly Route[] {
+    return [...this.#routes.values()]
+  }
+
   get endpoints(): readonly RouteEndpoint[] {
     return [...this.#routes.values()].flatMap(({ endpoints }) => endpoints)
   }

@@ -57,6 +57,8 @@ export interface Registry {
   browser(caller: Pick<Identity, 'namespace' | 'agent'>): AgentBrowser | null
   /** Returns how calls of an agent are answered by the file, or null. */
   client(caller: Pick<Identity, 'namespace' | 'agent'>): AgentClient | null
+  /** All servers, with who may name them. */
+  readonly listed: readonly ListedServer[]
   /** Authentication of all servers; those of gateway.json have none. */
   readonly auths: readonly UpstreamAuth[]
   /** Value of `plat_gateway_upstreams_configured`. */
@@ -73,6 +75,17 @@ export type AgentClient = NonNullable<UpstreamsFile['agentClients']>[string]
 
 /** Allowed domains of `Agent.spec.browser` and denied ones of `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentBrowser = Pick<AgentWeb, 'allowedDomains' | 'deniedDomains'>
+
+/** A server with who may name it. */
+export interface ListedServer {
+  readonly upstream: Upstream
+  /** Its own namespace; null: any namespace, for servers of gateway.json and built-in ones. */
+  readonly namespace: string | null
+  /** Other namespaces that may use it. */
+  readonly sharedWith: readonly string[]
+  /** Of one agent: `tools[].upstreamURL`. */
+  readonly isImplicit: boolean
+}
 
 /** Creates the MCP server of an HTTP API. */
 export type ServeApi = (upstream: Upstream, tools: readonly ApiTool[]) => BuiltinServer
@@ -105,6 +118,7 @@ export function buildRegistry(
     agentWeb: new Map(Object.entries(agentWeb)),
     agentBrowser: new Map(Object.entries(agentWeb).map(([key, web]) => [key, browserOf(web)])),
     agentClients: new Map(Object.entries(agentClients)),
+    filed: entries.map(listedOf),
   })
 }
 
@@ -112,6 +126,12 @@ export function buildRegistry(
 interface Filed {
   readonly entry: ServerEntry
   readonly upstream: Upstream
+}
+
+function listedOf({ entry, upstream }: Filed): ListedServer {
+  const [namespace = ''] = upstream.key.split('/')
+  const sharedWith = [...new Set(entry.namespaces)].filter((other) => other !== namespace)
+  return { upstream, namespace, sharedWith, isImplicit: entry.implicit }
 }
 
 function byKey(filed: readonly Filed[]): Map<string, Upstream> {
@@ -149,6 +169,8 @@ interface Tables {
   readonly agentWeb: ReadonlyMap<string, AgentWeb>
   readonly agentBrowser: ReadonlyMap<string, AgentBrowser>
   readonly agentClients: ReadonlyMap<string, AgentClient>
+  /** Servers of the file. */
+  readonly filed: readonly ListedServer[]
 }
 
 class NamedUpstreams implements Registry {
@@ -165,6 +187,15 @@ class NamedUpstreams implements Registry {
     )
     this.clears = tables.servers.values().some(({ labels }) => labels.clears)
     this.size = tables.servers.size + tables.implicit.size + tables.statics.size
+  }
+
+  get listed(): readonly ListedServer[] {
+    const { filed, statics, builtins } = this.#tables
+    const everywhere = [...statics.values(), ...builtins.values()]
+    return [
+      ...filed,
+      ...everywhere.map((upstream) => ({ upstream, namespace: null, sharedWith: [], isImplicit: false })),
+    ]
   }
 
   get auths(): readonly UpstreamAuth[] {

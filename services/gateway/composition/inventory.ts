@@ -1,0 +1,24 @@
+import { createInventory } from '../operate/inventory/index.ts'
+import { registrySlot } from '../targets/servers/index.ts'
+import type { Features } from './features.ts'
+import type { Shared } from './shared.ts'
+
+/** Lists of what is in force. */
+export function inventoryOf({ snapshots }: Pick<Shared, 'snapshots'>, { policies, models, agents }: Features) {
+  return createInventory({
+    policies: () => policies.listed(),
+    hits: (policy, rule) => policies.hits(policy, rule),
+    servers: () => snapshots.current.get(registrySlot).listed,
+    models: () => models.listed(),
+    health() {
+      const endpoints = models.listed().flatMap((route) => route.endpoints)
+      return new Map(
+        endpoints.map((one) => {
+          const latencies = models.balancer.measuredOf(one)
+          return [one.key, { isReady: models.credentials.isReady(one), ...models.circuits.stateOf(one), latencies }]
+        }),
+      )
+    },
+    agents: () => agents.listed(),
+  })
+}

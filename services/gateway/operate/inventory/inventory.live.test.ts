@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
+import { callTool } from '@plat/testkit/mcp/call'
+import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import { until } from '@plat/testkit/until'
+import type { Gateway } from '../../gateway.ts'
+import { AUDIENCE, provider } from '../../testing/people.ts'
+import { started, TOKEN } from '../../testing/started.ts'
+
+async function list({ adminUrl }: Gateway, name: string, token = TOKEN) {
+  const response = await fetch(`${adminUrl}/v1/${name}`, { headers: { authorization: `Bearer ${token}` } })
+  const body = JSON.parse(await response.text())
+  return { status: response.status, items: body.items, ids: (body.items ?? []).map(({ id }: { id: string }) => id) }
+}
+
+const DENY = { name: 'no-delete', action: 'deny', match: { tools: ['delete_*'] }, reason: 'nothing is deleted' }
+const READ = { name: 'read', action: 'allow', when: 'args.n < 3', match: { tools: ['read'] } }
+
+const SERVER = {
+  ...{ implicit: false, trust: 'trusted', dataClass: 'internal', auth: { type: 'none' } },
+  namespaces: [],
+} as const
+
+/** A gateway with files of two namespaces. */
+async function setUp(t: TestContext) {
+  const dir = tempFolder()
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
+  const policies = (rules: readonly object[], generation = 1) =>
+    policiesFile(
+      [
+        testPolicy({ name: 'default/assistant', rules }),
+        testPolicy({ name: 'bank/teller', namespace: 'bank', agents: ['teller'] }),
+      ],
+      generation,
+    )
+  const put = async (name: string, text: string) => {
+    await writeFile(join(dir, `${name}.new`), text)
+    await rename(join(dir, `${name}.new`), join(dir, name))
+  }
+  await put('policies.json', policies([DENY, READ]))
+  const servers = {
+    'default/notes': { ...SERVER, url: upstream.url },
+    'bank/core': { ...SERVER, url: 'http://127.0.0.1:9/mcp?key=secret', namespaces: ['farm'] },
+    'bank/teller-own': { ...SERVER, url: 'http://127.0.0.1:9/own', implicit: true },
+  }
+  await put('upstreams.json', JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
+  const endpoint = { provider: 'openai', upstream: 'http://127.0.0.1:9/v1', model: 'small' }
+  const models = { 'bank.teller': { ...endpoint, agent: 'bank/teller' } }
+  await put('models.json', JSON.stringify({ version: 1, models }))
+  const teller = { endpoint: 'http://127.0.0.1:9/a2a', trust: 'untrusted', streaming: true, version: '1', skills: [] }
+  await put('agents.json', JSON.stringify({ version: 1, agents: { 'bank/teller': { ...teller, allowedCallers: [] } } }))
+  const people = await provider(t)
+  const { gateway, issuer } = await started(t, {
+    policyFile: join(dir, 'policies.json'),
+    upstreamsFile: join(dir, 'upstreams.json'),
+    modelsFile: join(dir, 'models.json'),
+    models: { shared: { ...endpoint, fallbacks: [{ ...endpoint, model: 'spare' }] } },
+    modelRouting: { failureThreshold: 1, cooldownSeconds: 600 },
+    a2a: { routesFile: join(dir, 'agents.json') },
+    policyReloadSeconds: 1,
+    adminAuth: {
+      mode: 'both',
+      oidc: { issuer: people.state.issuer, audience: AUDIENCE },
+      namespaceRoles: { bank: { viewer: ['bank', 'audit'], auditor: ['audit'] }, farm: { viewer: ['farm'] } },
+    },
+  })
+  const token = issuer.token({ scope: 'tools:notes models:shared' })
+  const as = (group: string) => people.token({ groups: [group] })
+  return { gateway, token, as, policies, put }
+}
+
+test('policies are listed as written, and each rule counts the calls that it decided, also after a reload', async (t) => {
+  const { gateway, token, policies, put } = await setUp(t)
+  const here = { url: gateway.url, token }
+  for (const [tool, args] of [
+    ['delete_note', {}],
+    ['read', { n: 1 }],
+    ['read', { n: 2 }],
+    ['read', { n: 9 }],
+  ] as const)
+    await callTool(here, 'notes', tool, args)
+  const mine = async () =>
+    (await list(gateway, 'policies')).items.find(({ id }: { id: string }) => id === 'default/assistant')
+  const policy = await mine()
+  assert.partialDeepStrictEqual(policy, {
+    ...{ namespace: 'default', agents: ['assistant'], mode: 'enforce', cedar: null, cedarFault: null },
+    rules: [
+      { ...DENY, hits: 1 },
+      { ...READ, hits: 2 },
+    ],
+    defaultHits: 1,
+  })
+  await put('policies.json', policies([READ, { name: 'more', action: 'deny' }], 2))
+  await until(async () => (await mine()).rules[1].name === 'more', 'the policies are reloaded')
+  await callTool(here, 'notes', 'other')
+  const { rules, defaultHits } = await mine()
+  assert.deepEqual(
+    rules.map(({ name, hits }: { name: string; hits: number }) => `${name} ${hits}`),
+    ['read 2', 'more 1'],
+  )
+  assert.equal(defaultHits, 1)
+})
+
+test('servers are listed without the query of their address, and with who may use them', async (t) => {
+  const { gateway } = await setUp(t)
+  const { items } = await list(gateway, 'servers')
+  const of = new Map(items.map((one: { id: string }) => [one.id, one]))
+  assert.partialDeepStrictEqual(of.get('bank/core'), {
+    ...{ kind: 'server', namespace: 'bank', sharedWith: ['farm'], url: 'http://127.0.0.1:9/mcp', auth: 'none' },
+  })
+  assert.partialDeepStrictEqual(of.get('bank/teller-own'), { kind: 'implicit', namespace: 'bank' })
+  assert.partialDeepStrictEqual(of.get('notes'), { kind: 'static', namespace: null })
+  assert.ok(!JSON.stringify(items).includes('secret'))
+})
+
+test('model routes are listed with the circuits of their endpoints', async (t) => {
+  const { gateway, token } = await setUp(t)
+  const shared = async () => (await list(gateway, 'models')).items.find(({ id }: { id: string }) => id === 'shared')
+  const before = await shared()
+  assert.deepEqual(
+    before.endpoints.map((one: { model: string; circuit: string; isFallback: boolean }) => [
+      one.model,
+      one.circuit,
+      one.isFallback,
+    ]),
+    [
+      ['small', 'closed', false],
+      ['spare', 'closed', true],
+    ],
+  )
+  const response = await fetch(`${gateway.url}/llm/shared/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'hello' }] }),
+  })
+  await response.arrayBuffer()
+  const [first] = (await shared()).endpoints
+  assert.deepEqual([first.circuit, first.failures], ['open', 1])
+  assert.ok(first.retryInMs > 0 && first.retryInMs <= 600_000)
+})
+
+test('a role in one namespace shows what is of that namespace, or open to all, and nothing of others', async (t) => {
+  const { gateway, as } = await setUp(t)
+  const [bank, farm, audit] = [await as('bank'), await as('farm'), await as('audit')]
+  assert.equal((await list(gateway, 'policies', bank)).status, 403)
+  assert.deepEqual((await list(gateway, 'policies', audit)).ids, ['bank/teller'])
+  const own = (ids: readonly string[]) => ids.filter((id) => id.includes('/'))
+  assert.deepEqual(own((await list(gateway, 'servers', bank)).ids), ['bank/teller-own', 'bank/core'])
+  const { items } = await list(gateway, 'servers', farm)
+  assert.deepEqual(own(items.map(({ id }: { id: string }) => id)), ['bank/core'])
+  assert.deepEqual((await list(gateway, 'models', bank)).ids, ['shared', 'bank.teller'])
+  assert.deepEqual((await list(gateway, 'models', farm)).ids, ['shared'])
+  assert.deepEqual((await list(gateway, 'agents', farm)).ids, [])
+  const agents = await list(gateway, 'agents', bank)
+  assert.partialDeepStrictEqual(agents.items, [
+    { id: 'bank/teller', policies: ['bank/teller'], models: ['bank.teller'], exposed: { streaming: true, skills: [] } },
+  ])
+  assert.deepEqual((await list(gateway, 'agents')).ids, ['default/assistant', 'bank/teller'])
+})

@@ -1,0 +1,33 @@
+import type { ListedServer } from './parts.ts'
+import type { ServerView } from './view.ts'
+
+export function serverView(
+  { upstream, namespace, sharedWith, isImplicit }: ListedServer,
+  sees: (namespace: string) => boolean,
+): ServerView {
+  const { key, url, stdio, trust, dataClass, jurisdiction, protocolVersions, auth, timeoutSeconds, dlpProfile, pins } =
+    upstream
+  const ofGateway = upstream.builtin === null || url !== '' ? 'static' : 'builtin'
+  return {
+    id: key,
+    kind: namespace === null ? ofGateway : isImplicit ? 'implicit' : 'server',
+    namespace,
+    sharedWith: sharedWith.filter(sees),
+    url: url === '' ? null : addressOf(url),
+    stdio,
+    trust,
+    dataClass,
+    jurisdiction,
+    protocolVersions: protocolVersions === null ? null : [...protocolVersions],
+    auth: auth.type,
+    timeoutSeconds,
+    dlpProfile,
+    pins: pins?.mode ?? null,
+  }
+}
+
+/** Origin and path: a query may hold a key. */
+function addressOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname
+}
