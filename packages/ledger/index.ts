@@ -2,7 +2,13 @@ export { type Capture, capturePath, openCapture, sealCapture } from './capture/c
 export type { Damage } from './chain.ts'
 export { type EvidenceQuery, type Gathered, gatherEvidence, type NotGathered } from './evidence/gather.ts'
 export { type EvidenceHead, readEvidenceHead, sealEvidence } from './evidence/object.ts'
-export { type EvidenceFinding, type EvidenceTrust, UNSIGNED_CHECKPOINT, verifyEvidence } from './evidence/verify.ts'
+export {
+  type EvidenceFinding,
+  type EvidenceTrust,
+  recordsOfEvidence,
+  UNSIGNED_CHECKPOINT,
+  verifyEvidence,
+} from './evidence/verify.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export type { LedgerMoment } from './moment.ts'
 export {

@@ -1,12 +1,13 @@
 import { Slices, slicedSha256 } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
+import { seqOf } from '../find.ts'
 import { MAX_LINE_BYTES, type RawLine, readRawLine } from '../format.ts'
 import { logFault, readAnchor } from '../proof/anchor.ts'
 import { readCheckpointRecord } from '../proof/checkpoint.ts'
 import { rootOfPath } from '../proof/inclusion.ts'
 import { leafHash } from '../proof/tree.ts'
 import { judgeCheckpoint, type Trust } from '../proof/trust.ts'
-import { type EvidenceHead, type RunProof, readEvidenceHead, readProofs, readSealLine } from './object.ts'
+import { type EvidenceHead, type RunProof, readEvidenceHead, readProofs, readSealLine, type Seal } from './object.ts'
 
 const LF = 0x0a
 
@@ -46,6 +47,25 @@ export async function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): P
   return { head, whole: Object.keys(head.about).length === 0, anchored }
 }
 
+/**
+ * Returns the numbers of the records in an object that has the bytes that were sealed, or what is wrong. For those who keep it: verifies neither
+ * signatures nor proofs.
+ */
+export async function recordsOfEvidence(bytes: Uint8Array): Promise<readonly number[] | string> {
+  const parts = partsOf(bufferOf(bytes))
+  if (typeof parts === 'string') return parts
+  if (!(await isSealOf(readSealLine(parts.seal), parts))) return CHANGED
+  const lines = await linesOf(parts.records, parts.head.records)
+  if (typeof lines === 'number') return countFault(lines, parts)
+  const seqs: number[] = []
+  for (const [start, end] of lines) {
+    const seq = seqOf(parts.records.subarray(start, end))
+    if (seq === null) return `line ${seqs.length + 2} is not a line of a ledger`
+    seqs.push(seq)
+  }
+  return seqs
+}
+
 interface Parts {
   readonly head: EvidenceHead
   /** All sealed bytes. */
@@ -79,15 +99,23 @@ function bufferOf(bytes: Uint8Array): Buffer {
 async function sealFault({ head, body, seal: text }: Parts, { keys }: Trust): Promise<string | null> {
   const seal = readSealLine(text)
   if (seal === null) return 'its last line is not a seal'
-  if (seal.sha256 !== (await slicedSha256(body)) || seal.id !== head.id || seal.ledgerId !== head.ledgerId) {
-    return 'the seal is about something else: the object was changed'
-  }
+  if (!(await isSealOf(seal, { head, body }))) return CHANGED
   const { header, input, signature } = seal.jws
   const isSigned = keys.some(
     ({ kid, algorithm, key }) =>
       header.kid === kid && header.alg === algorithm.name && algorithm.verify(input, key, signature),
   )
   return isSigned ? null : 'the seal is not signed by the given key'
+}
+
+const CHANGED = 'the seal is about something else: the object was changed'
+
+async function isSealOf(seal: Seal | null, { head, body }: Pick<Parts, 'head' | 'body'>): Promise<boolean> {
+  return seal?.id === head.id && seal.ledgerId === head.ledgerId && seal.sha256 === (await slicedSha256(body))
+}
+
+function countFault(found: number, { head }: Pick<Parts, 'head'>): string {
+  return `it holds ${found} records, and not ${head.records} as it says`
 }
 
 type Span = readonly [start: number, end: number]
@@ -113,7 +141,7 @@ async function linesFault(
   checkpoint: { readonly size: number; readonly root: string },
 ): Promise<string | null> {
   const lines = await linesOf(records, head.records)
-  if (typeof lines === 'number') return `it holds ${lines} records, and not ${head.records} as it says`
+  if (typeof lines === 'number') return countFault(lines, { head })
   const isWhole = Object.keys(head.about).length === 0
   if (isWhole && lines.length !== head.to - head.from + 1) return 'records are missing from its range'
   const slices = new Slices()

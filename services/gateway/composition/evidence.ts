@@ -36,7 +36,7 @@ export async function startEvidence(shared: Shared, { ledgers }: Callers, { deli
   const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints }))
   const evidence = createEvidence({ ...shared, checkpoints, ledgers })
   const received = { sinks: delivered, collector: () => offline.acknowledged(), anchors: () => anchors.anchored() }
-  const parts = { archive, received, checkpoints, evidence: () => evidence.targets(), ledger: ledgers.of('') }
+  const parts = { archive, received, checkpoints, evidence: evidence.needs, ledger: ledgers.of('') }
   const retention = keep(createRetention({ ...shared, ...segments, ...parts }))
   const problemsOf = problemsOfBundle(config)
   const bundles = keep(await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of('') }))

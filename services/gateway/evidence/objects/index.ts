@@ -1,5 +1,5 @@
 import type { Clock, Ids } from '@plat/core'
-import type { HoldTarget, Ledgers } from '@plat/ledger'
+import type { LedgerSegment, Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { EvidenceMaker, type MakerParts } from './make.ts'
@@ -20,8 +20,8 @@ export interface EvidenceParts {
 
 export interface Evidence {
   readonly routes: AdminRoutes
-  /** Returns what each object is about: the segments of its records stay. */
-  targets(): Promise<readonly HoldTarget[]>
+  /** Returns which segments have records of an object: they stay. Rejects when an object cannot be read. */
+  needs(segments: readonly LedgerSegment[]): Promise<(segment: LedgerSegment) => Promise<boolean>>
 }
 
 /** Evidence objects (docs/spec/gateway.md, `evidence`): records with their proofs in one self-contained file. */
@@ -29,5 +29,5 @@ export function createEvidence(parts: EvidenceParts): Evidence {
   const { auditPath, evidence } = parts.config
   const store = new EvidenceStore(evidence.dir || `${auditPath}.evidence`)
   const maker = new EvidenceMaker({ ...parts, auditPath, maxBytes: evidence.maxBytes, store })
-  return { routes: createEvidenceRoutes({ ...parts, maker, store }), targets: () => store.targets() }
+  return { routes: createEvidenceRoutes({ ...parts, maker, store }), needs: (segments) => store.needs(segments) }
 }

@@ -1,7 +1,8 @@
 import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { type EvidenceHead, type HoldTarget, readEvidenceHead, textOfTarget } from '@plat/ledger'
+import { type EvidenceHead, type LedgerSegment, readEvidenceHead } from '@plat/ledger'
 import { isMissing } from '@plat/state'
+import { EvidenceSegments, EvidenceUnreadableError } from './evidence-segments.ts'
 
 const SUFFIX = '.evidence'
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -12,7 +13,7 @@ const LF = 0x0a
 /** Evidence objects as files of one folder, each written atomically and only once. */
 export class EvidenceStore {
   readonly #dir: string
-  #targets: ReadonlyMap<string, HoldTarget> = new Map()
+  #known: ReadonlyMap<string, EvidenceSegments> = new Map()
 
   constructor(dir: string) {
     this.#dir = dir
@@ -66,17 +67,26 @@ export class EvidenceStore {
     }
   }
 
-  /** Returns what each object is about, each once. Reads only heads of objects that are new since the last call. */
-  async targets(): Promise<readonly HoldTarget[]> {
-    const targets = new Map<string, HoldTarget>()
-    for (const id of await this.ids()) {
-      const known = this.#targets.get(id)
-      const head = known === undefined ? await this.head(id) : null
-      const target = known ?? (head === null ? undefined : targetOf(head))
-      if (target !== undefined) targets.set(id, target)
+  /**
+   * Returns which segments stay for the objects: those with a record of one. An object is read when the first segment of the range that was searched for
+   * it is in question. Rejects when an object cannot be read: it may need any segment.
+   */
+  async needs(segments: readonly LedgerSegment[]): Promise<(segment: LedgerSegment) => Promise<boolean>> {
+    const ids = await this.ids()
+    const known = new Map<string, EvidenceSegments>()
+    for (const id of ids) known.set(id, this.#known.get(id) ?? (await this.#segmentsOf(id)))
+    this.#known = known
+    return async (segment) => {
+      for (const one of known.values()) if (await one.needs(segment, segments)) return true
+      return false
     }
-    this.#targets = targets
-    return [...new Map([...targets.values()].map((target) => [textOfTarget(target), target])).values()]
+  }
+
+  async #segmentsOf(id: string): Promise<EvidenceSegments> {
+    const path = this.#fileOf(id)
+    const head = await this.head(id)
+    if (head === null) throw new EvidenceUnreadableError(path, 'its first line is not a head of an evidence object')
+    return new EvidenceSegments(path, head)
   }
 
   /** Returns the object whose head was read. */
@@ -87,12 +97,6 @@ export class EvidenceStore {
   #fileOf(id: string): string {
     return path.join(this.#dir, id + SUFFIX)
   }
-}
-
-/** Returns the session or agent, or the range if it is about others. */
-function targetOf({ about: { namespace, agent, session }, from, to }: EvidenceHead): HoldTarget {
-  if (namespace === undefined || agent === undefined) return { from, to }
-  return session === undefined ? { agent: `${namespace}/${agent}` } : { session: `${namespace}/${agent}/${session}` }
 }
 
 async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {

@@ -20,7 +20,7 @@ const unused = {
   archive: null,
   received: { sinks: none, collector: none, anchors: none },
   checkpoints: { last: async () => null, keys: () => [] },
-  evidence: async () => [],
+  evidence: async () => async () => false,
   ledger: { append: () => assert.fail() },
   ids: systemIds(systemClock),
 }

@@ -8,6 +8,11 @@ import {
   textOfTarget,
 } from '@plat/ledger'
 
+/** Returns which of these segments evidence needs. */
+export type EvidenceNeeds = (
+  segments: readonly LedgerSegment[],
+) => Promise<(segment: LedgerSegment) => Promise<boolean>>
+
 /** Result of an inspection, and for which sessions and agents it is known. */
 interface Known extends Inspection {
   readonly searched: ReadonlySet<string>
@@ -16,19 +21,21 @@ interface Known extends Inspection {
 /** Finds out which segments legal holds and evidence keep. A segment is read once for each set of sessions and agents. */
 export class HeldSegments {
   readonly #auditPath: string
-  readonly #evidence: () => Promise<readonly HoldTarget[]>
+  readonly #evidence: EvidenceNeeds
   readonly #known = new Map<number, Known>()
   #targets: readonly HoldTarget[] = []
+  #isEvidence: (segment: LedgerSegment) => Promise<boolean> = async () => true
 
-  constructor(auditPath: string, evidence: () => Promise<readonly HoldTarget[]>) {
+  constructor(auditPath: string, evidence: EvidenceNeeds) {
     this.#auditPath = auditPath
     this.#evidence = evidence
   }
 
-  /** Reads the holds in force. Rejects when they cannot be read: then nothing may leave. */
-  async load(): Promise<void> {
+  /** Reads the holds in force and the evidence. Rejects when they cannot be read: then nothing may leave. `segments`: all that are sealed. */
+  async load(segments: readonly LedgerSegment[]): Promise<void> {
     const holds = await readLegalHolds(this.#auditPath)
-    this.#targets = [...holds.map(({ target }) => target), ...(await this.#evidence())]
+    this.#targets = holds.map(({ target }) => target)
+    this.#isEvidence = await this.#evidence(segments)
   }
 
   /** Returns why a segment stays: it is held, or not what was sealed; null when neither. Verifies the whole segment. */
@@ -37,6 +44,7 @@ export class HeldSegments {
     signal: AbortSignal,
   ): Promise<'held' | { readonly problem: string } | null> {
     if (this.#targets.some((target) => coversSegment(target, segment))) return 'held'
+    if (await this.#isEvidence(segment)) return 'held'
     const { problem, found } = await this.#inspect(segment, signal)
     const current = new Set(this.#targets.map(textOfTarget))
     if (found.some((target) => current.has(target))) return 'held'

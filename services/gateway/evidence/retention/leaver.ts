@@ -26,6 +26,12 @@ interface Here {
   readonly bytes: number
 }
 
+/** A pass over the segments, and what it counts. */
+interface Pass {
+  readonly state: { held: number; readonly waiting: Map<Wait, number> }
+  readonly signal: AbortSignal
+}
+
 /**
  * Lets sealed segments leave, the oldest first. One leaves only when a signed checkpoint covers it, every consumer has its records, no call of it is
  * open, nothing holds it, and its copy was read back. The first one that waits ends the pass; held and damaged ones are passed over.
@@ -51,7 +57,7 @@ export class Leaver {
       const listed = await segmentsOf(auditPath)
       await removeLeftovers({ ...this.#options, ledgerPath: auditPath, files: null }, listed)
       here = await sizesOf(auditPath, listed)
-      if (auditRetention.archive !== 'none') here = await this.#pass(here, state, signal)
+      if (auditRetention.archive !== 'none') here = await this.#pass(here, listed, { state, signal })
     } catch (error) {
       if (!signal.aborted) this.#metrics.failed()
       throw error
@@ -63,10 +69,10 @@ export class Leaver {
   /** Returns the segments that stay. */
   async #pass(
     here: readonly Here[],
-    state: { held: number; readonly waiting: Map<Wait, number> },
-    signal: AbortSignal,
+    listed: readonly LedgerSegment[],
+    { state, signal }: Pass,
   ): Promise<readonly Here[]> {
-    await this.#held.load()
+    await this.#held.load(listed)
     const checkpoint = await this.#options.checkpoints.last(false)
     const open = await openCalls(this.#options.config.auditPath)
     let stay = here

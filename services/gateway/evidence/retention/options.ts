@@ -1,9 +1,10 @@
 import type { Clock, Ids } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
-import type { HoldTarget, Ledger, LedgerSegment, ListKeeper, StoredCheckpoint } from '@plat/ledger'
+import type { Ledger, LedgerSegment, ListKeeper, StoredCheckpoint } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { RetentionConfig } from './config.ts'
+import type { EvidenceNeeds } from './held.ts'
 import type { Consumer } from './waits.ts'
 
 export interface RetentionOptions {
@@ -22,8 +23,8 @@ export interface RetentionOptions {
     last(fresh: boolean): Promise<StoredCheckpoint | null>
     keys(): readonly PublicKey[]
   }
-  /** Returns what evidence objects are about. */
-  readonly evidence: () => Promise<readonly HoldTarget[]>
+  /** Returns which segments evidence objects need, of those that are sealed. Rejects when an object cannot be read. */
+  readonly evidence: EvidenceNeeds
   readonly ledger: Pick<Ledger, 'append'>
   readonly clock: Clock
   readonly ids: Ids
