@@ -61,6 +61,7 @@ export {
 } from './reply.ts'
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
+export { type StoredContent, storedContent } from './stored-content.ts'
 export { type CountedBy, namesOfKey, type Subject, subjectsOf } from './subjects.ts'
 export { toolsScopeOf } from './tools-scope.ts'
 export { unstored } from './unstored.ts'

@@ -51,7 +51,7 @@ test('without reported usage the context window is paid, since the bytes of an i
 
 test('without contextTokens of the route the context window of the price is held, also for documents and stored responses', async (t) => {
   const { ask, outcomes } = await budgeted(t, {}, reported, { contextTokens: 400_000 })
-  const document = part({ type: 'file', file: { file_id: 'file-1' } })
+  const document = part({ type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA', filename: 'a.pdf' } })
   for (const body of [image, document]) assert.equal((await ask(body)).status, 200)
   await until(async () => (await outcomes()).length === 2, 'the outcomes')
   for (const outcome of await outcomes()) assert.deepEqual(Object.values(outcome.settled), [1000])

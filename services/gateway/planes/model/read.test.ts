@@ -57,8 +57,13 @@ test('an unknown route, endpoint or method is refused', async () => {
     ['GET', '/llm/small/v1/chat/completions', 'method_not_allowed'],
     ['DELETE', '/llm/small/v1/models/m', 'method_not_allowed'],
     ['GET', '/llm/small/v1/messages/count_tokens', 'method_not_allowed'],
-    ['POST', '/llm/small/v1/messages/batches', 'not_found'],
-    ['POST', '/llm/small/v1/files', 'not_found'],
+    ['POST', '/llm/small/v1/messages/batches', 'not_built'],
+    ['GET', '/llm/small/v1/batches/batch_1', 'not_built'],
+    ['POST', '/llm/v1/batches', 'not_built'],
+    ['POST', '/llm/small/v1/files', 'not_built'],
+    ['GET', '/llm/small/v1/containers/c/files/f/content', 'not_built'],
+    ['POST', '/llm/small/v1/vector_stores', 'not_built'],
+    ['POST', '/llm/small/v1/fine_tuning/jobs', 'not_found'],
   ]
   for (const [method, path, code] of cases) assert.equal(await answer(method, path), code, path)
 })

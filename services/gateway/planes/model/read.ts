@@ -1,6 +1,14 @@
 import { type Denial, deny, type Identity, modelScopeOf, type Parsed, type RequestContext } from '../../call/index.ts'
 import { dialectOf } from './dialects/all.ts'
-import { type CallersModels, googleAddress, only, readGoogle, readShared, sharedEndpoint } from './directory/address.ts'
+import {
+  type CallersModels,
+  googleAddress,
+  noEndpoint,
+  only,
+  readGoogle,
+  readShared,
+  sharedEndpoint,
+} from './directory/address.ts'
 import { scopeFault, useModelBody } from './uploads/request.ts'
 import type { UploadLimits } from './uploads/spool.ts'
 
@@ -47,7 +55,7 @@ export function read(
     if (name !== null && !isModelId(name)) return deny('not_found', 'no such model')
     return { ...nothing, operation: 'model.info', method: 'models', server, name }
   }
-  return deny('not_found', `no endpoint ${endpoint}`)
+  return noEndpoint(endpoint)
 }
 
 /** The name becomes a path upstream, under the gateway's key: it must not lead out of `/models/`. */

@@ -11,7 +11,9 @@ import {
   type Outcome,
   type Slot,
   type Snapshots,
+  type StoredContent,
   searchesByItself,
+  storedContent,
   type Target,
   unresolved,
 } from '../../call/index.ts'
@@ -122,6 +124,8 @@ function targetOf(
       'provider_hosted_tool',
       `${hosted} would run at the provider, and providerTools of the route does not list it`,
     )
+  const [stored] = generates ? storedContent(call.body?.value) : []
+  if (stored !== undefined) return notOwned(stored)
   return {
     ...unresolved,
     kind: 'model',
@@ -133,6 +137,12 @@ function targetOf(
     dataClass,
     jurisdiction: route.endpoints[0].jurisdictionFor(call.name),
   }
+}
+
+/** The same for an ID that does not exist, so that IDs of others cannot be found out. */
+function notOwned({ param }: StoredContent): Denial {
+  const reason = `${param} names content at the provider that this caller did not upload through this gateway: send the content itself`
+  return deny('policy_denied', reason, { data: { param } })
 }
 
 /** A model that searches by itself counts as the tool `web_search`, unless the route sets it instead of the caller. */

@@ -114,12 +114,29 @@ export function readShared(
       })
     )
   }
-  if (endpoint !== 'models' && !endpoint.startsWith(MODEL)) return deny('not_found', `no endpoint ${endpoint}`)
+  if (endpoint !== 'models' && !endpoint.startsWith(MODEL)) return noEndpoint(endpoint)
   if (method !== 'GET') return only('GET', method)
   const list = { operation: 'model.info', method: 'models', server: ALL_ROUTES, body: null, parent: null } as const
   if (endpoint === 'models') return { ...list, name: null }
   const name = decoded(endpoint.slice(MODEL.length))
   return name === null ? deny('not_found', 'no such model') : { ...list, name }
+}
+
+/** Endpoints that are refused by name, by the first word of their path that is one of these, with the reason. */
+const REFUSED: Readonly<Record<string, string>> = {
+  batches: 'its requests would be neither judged nor metered one by one: send them one by one',
+  files: 'files of the account have no owner: send content in the request itself',
+  uploads: 'files of the account have no owner: send content in the request itself',
+  vector_stores: 'their files have no owner: send content in the request itself',
+  containers: 'their files have no owner: send content in the request itself',
+}
+
+/** Returns the refusal of an endpoint that the gateway does not have. */
+export function noEndpoint(endpoint: string): Denial {
+  const name = endpoint.split('/').find((word) => Object.hasOwn(REFUSED, word))
+  return name === undefined
+    ? deny('not_found', `no endpoint ${endpoint}`)
+    : deny('not_built', `${name} is not built yet in this version: ${REFUSED[name]}`)
 }
 
 /** Clients encode the slash of a name. */

@@ -1,0 +1,67 @@
+import { isObject } from '@plat/core'
+
+/** Content at a provider that a request names instead of sending it. */
+export interface StoredContent {
+  /** The member that names it. */
+  readonly param: string
+  readonly id: string
+}
+
+/** Members whose value is one ID, or a list of IDs, of files and of what holds files. */
+const IDS: ReadonlySet<string> = new Set([
+  ...['file_id', 'file_ids', 'input_file_id', 'container', 'container_id', 'vector_store_id', 'vector_store_ids'],
+])
+/** Members with addresses, and those of Google's API, which also accept names of files. */
+const ADDRESSES: ReadonlySet<string> = new Set(['url', 'uri', 'image_url', 'file_url'])
+const FILE_ADDRESSES: ReadonlySet<string> = new Set(['file_uri', 'fileUri'])
+/** Addresses that a provider reads with credentials of the account: objects of its cloud, and files of Google's API. */
+const STORED = /^\s*(?:gs|s3):|^\s*https?:\/\/[^/?#]*\bgenerativelanguage\.googleapis\.com\b/i
+const PUBLIC = /^https?:\/\//i
+/**
+ * Members with content of the agent or of earlier responses, in which a name has no effect at any provider: schemas, metadata, arguments and
+ * results of functions, and sources of a text.
+ */
+const OPAQUE: ReadonlySet<string> = new Set([
+  ...['parameters', 'input_schema', 'schema', 'json_schema', 'metadata', 'functionCall', 'functionDeclarations'],
+  ...['annotations', 'citations'],
+])
+/** Blocks of Anthropic's API whose `input` has the arguments of a tool. */
+const TOOL_USES: ReadonlySet<unknown> = new Set(['tool_use', 'server_tool_use', 'mcp_tool_use'])
+
+/** Returns what a request names of the content that the provider stores: files, containers, vector stores, and addresses in its cloud. */
+export function storedContent(body: unknown): readonly StoredContent[] {
+  const found: StoredContent[] = []
+  const open: object[] = isObject(body) ? [body] : []
+  for (let holder = open.pop(); holder !== undefined; holder = open.pop()) {
+    for (const [name, value] of Object.entries(holder)) {
+      if (typeof value === 'string') {
+        if (value !== '' && isName(name, value)) found.push({ param: name, id: value })
+      } else if (typeof value === 'object' && value !== null && !isOpaque(name, holder, holder === body)) {
+        const ids = IDS.has(name) ? idsIn(value) : NO_IDS
+        for (const id of ids) found.push({ param: name, id })
+        open.push(value)
+      }
+    }
+  }
+  return found
+}
+
+function isName(name: string, value: string): boolean {
+  if (FILE_ADDRESSES.has(name)) return STORED.test(value) || !PUBLIC.test(value)
+  return IDS.has(name) || (ADDRESSES.has(name) && STORED.test(value))
+}
+
+function isOpaque(name: string, holder: object, isRequest: boolean): boolean {
+  if (OPAQUE.has(name)) return true
+  // Results of functions in Google's API, whose files are in `parts`.
+  if (name === 'response') return !isRequest
+  return name === 'input' && !isRequest && 'type' in holder && TOOL_USES.has(holder.type)
+}
+
+const NO_IDS: readonly string[] = []
+
+/** A list of IDs, or an object that has one: `container: {id}`. */
+function idsIn(value: object): readonly string[] {
+  if (Array.isArray(value)) return value.filter((id) => typeof id === 'string' && id !== '')
+  return 'id' in value && typeof value.id === 'string' ? [value.id] : NO_IDS
+}
