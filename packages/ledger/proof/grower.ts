@@ -3,6 +3,7 @@ import { readerOf, seqOf, startOfLast } from '../find.ts'
 import type { Head } from '../format.ts'
 import { scanBuffer, scanLines } from '../lines.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
+import { type ResumedTree, resumeTree } from './resume-tree.ts'
 import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './stored-checkpoint.ts'
 import { leafHash } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
@@ -11,32 +12,49 @@ const FILE_MODE = 0o600
 /** Offset of the hash in a line: after `{"hash":"`. */
 const HASH_START = 9
 const HASH_END = HASH_START + 64
+/** Offset of the hash of the record before: after `","prev":"`. */
+const PREV_START = HASH_END + 10
+const PREV_END = PREV_START + 64
 
 interface GrowerFiles {
+  readonly path: string
   readonly ledger: LedgerSequence
   readonly checkpoints: FileHandle
   readonly tree: TreeFile
 }
 
+/** Where a tree goes on, and the offset of the next leaf in the ledger. */
+interface GrowerStart extends ResumedTree {
+  readonly offset: number
+}
+
 /**
- * Extends the tree of a ledger by the records written to its file, and copies checkpoint lines beside it. Starts at the last checkpoint, or from
- * zero when the files beside the ledger do not match it.
+ * Extends the tree of a ledger by the records written to its file, and copies checkpoint lines beside it. Starts at the last checkpoint, or
+ * earlier when the files beside the ledger do not match it (`resumeTree`).
  */
 export class TreeGrower {
+  readonly #path: string
   readonly #ledger: LedgerSequence
   readonly #checkpoints: FileHandle
   readonly #tree: TreeFile
   readonly #buffer = scanBuffer()
   /** Offset in the ledger of the next leaf. */
   #offset: number
+  /** Hash that the next line must state as `prev`; null when it is known to. */
+  #after: string | null
+  /** Root that the tree must have at this size; null when none is stated. */
+  readonly #expected: ResumedTree['expected']
   /** Last record whose checkpoints are copied beside the ledger. */
   #copiedUpTo: number
 
-  private constructor(files: GrowerFiles, offset: number, copiedUpTo: number) {
+  private constructor(files: GrowerFiles, start: GrowerStart, copiedUpTo: number) {
+    this.#path = files.path
     this.#ledger = files.ledger
     this.#checkpoints = files.checkpoints
     this.#tree = files.tree
-    this.#offset = offset
+    this.#offset = start.offset
+    this.#after = start.after
+    this.#expected = start.expected
     this.#copiedUpTo = copiedUpTo
   }
 
@@ -50,9 +68,13 @@ export class TreeGrower {
     await checkpoints.truncate(await startOfLast(readerOf(checkpoints), 0, written))
     const tree = new TreeFile(treePath(ledgerPath))
     opened.defer(() => tree.close())
-    const { size, root } = last?.rec ?? {}
-    const resumed = typeof size === 'number' && typeof root === 'string' ? tree.resume(size, root) : tree.resume(0, '')
-    const grower = new TreeGrower({ ledger, checkpoints, tree }, await ledger.startOf(resumed), last?.seq ?? -1)
+    const resumed = resumeTree(ledgerPath, tree, { segments: ledger.segments, last })
+    const offset = await ledger.startOf(resumed.size)
+    const grower = new TreeGrower(
+      { path: ledgerPath, ledger, checkpoints, tree },
+      { offset, ...resumed },
+      last?.seq ?? -1,
+    )
     opened.move()
     return grower
   }
@@ -64,7 +86,10 @@ export class TreeGrower {
     const onLine = (buffer: Buffer, start: number, end: number): boolean => {
       if (this.#tree.size > to.seq) return false
       const line = buffer.subarray(start, end)
+      if (this.#after !== null && line.toString('latin1', PREV_START, PREV_END) !== this.#after) throw this.#mismatch()
+      this.#after = null
       this.#tree.add(leafHash(line))
+      if (this.#tree.size === this.#expected?.size && this.#tree.root() !== this.#expected.root) throw this.#mismatch()
       this.#offset += line.length + 1
       head = line.toString('latin1', HASH_START, HASH_END)
       if (isCheckpointLine(line) && (seqOf(line) ?? -1) > this.#copiedUpTo)
@@ -78,6 +103,14 @@ export class TreeGrower {
     this.#tree.sync()
     await this.#copyCheckpoints(found)
     return this.#tree.root()
+  }
+
+  #mismatch(): Error {
+    const { size } = this.#expected ?? this.#tree
+    return new Error(
+      `${treePath(this.#path)} cannot be rebuilt: the ledger up to record ${size - 1} does not have the root of its checkpoint or of its list of ` +
+        `segments: look with: plat audit verify ${this.#path}; then restore what differs from a copy`,
+    )
   }
 
   async #copyCheckpoints(lines: readonly Buffer[]): Promise<void> {

@@ -13,9 +13,14 @@ function placeOf(level: number, index: number): number {
   return nodeCount((index + 1) * 2 ** level - 1) + level
 }
 
+/** Returns the indexes of the full subtrees of a tree of `size` leaves, from the left. */
+export function subtreePlaces(size: number): readonly number[] {
+  return fullSubtrees(size).map(({ level, index }) => placeOf(level, index))
+}
+
 /** Returns the state of the tree with `size` leaves, from its nodes. */
 export function treeAt(read: ReadNode, size: number): TreeState {
-  return { size, subtrees: fullSubtrees(size).map(({ level, index }) => read(placeOf(level, index))) }
+  return { size, subtrees: subtreePlaces(size).map(read) }
 }
 
 /** Returns the root of the first `size` leaves, 64 hex digits. */

@@ -1,6 +1,6 @@
 import { OwnedFile } from '@plat/state'
-import { nodeCount, rootAt, treeAt } from './inclusion.ts'
-import { HASH_BYTES, MerkleTree } from './tree.ts'
+import { nodeCount, rootAt, subtreePlaces, treeAt } from './inclusion.ts'
+import { HASH_BYTES, MerkleTree, type TreeState } from './tree.ts'
 
 /** Bytes of nodes buffered before a write. */
 const HELD_BYTES = 256 * 1024
@@ -19,14 +19,23 @@ export class TreeFile {
     this.#file = OwnedFile.open(path, mode === 'write' ? 'a+' : 'r')
   }
 
-  /** Resumes from `size` leaves when the file has them with this root, otherwise from none. Returns the number of leaves. */
-  resume(size: number, root: string): number {
+  /** Resumes from `size` leaves. Returns false, and changes nothing, when the file does not have them with this root. */
+  resume(size: number, root: string): boolean {
     const bytes = nodeCount(size) * HASH_BYTES
-    const isSame = this.#file.size() >= bytes && rootAt(this.node, size) === root
-    const resumedSize = isSame ? size : 0
-    this.#file.truncate(nodeCount(resumedSize) * HASH_BYTES)
-    this.#tree = new MerkleTree(treeAt(this.node, resumedSize), (node) => this.#held.push(node))
-    return resumedSize
+    if (this.#file.size() < bytes || rootAt(this.node, size) !== root) return false
+    this.#file.truncate(bytes)
+    this.#grow(treeAt(this.node, size))
+    return true
+  }
+
+  /** Begins again from a state, of which only the full subtrees are known: the file has holes in place of the nodes below them. */
+  restart(state: TreeState): void {
+    this.#file.truncate(0)
+    for (const [index, place] of subtreePlaces(state.size).entries()) {
+      this.#file.truncate(place * HASH_BYTES)
+      this.#file.writeAll(state.subtrees[index] ?? Buffer.alloc(0))
+    }
+    this.#grow(state)
   }
 
   get size(): number {
@@ -59,6 +68,10 @@ export class TreeFile {
 
   close(): void {
     this.#file.close()
+  }
+
+  #grow(from: TreeState): void {
+    this.#tree = new MerkleTree(from, (node) => this.#held.push(node))
   }
 
   #write(): void {

@@ -105,7 +105,8 @@ test('a tree on file resumes from any size with a known root, and from zero when
   const file = join(dir, 'tree')
   const grown = (from: number, root: string) => {
     const tree = new TreeFile(file)
-    const resumed = tree.resume(from, root)
+    const resumed = tree.resume(from, root) ? from : 0
+    if (resumed === 0) tree.restart({ size: 0, subtrees: [] })
     for (const leaf of LEAVES.slice(resumed)) tree.add(leaf)
     tree.sync()
     assert.equal(tree.root(), rootAt(node, LEAVES.length))
@@ -128,4 +129,20 @@ test('a tree resumes from its state', () => {
   const tree = new MerkleTree(treeAt(node, 37))
   for (const leaf of LEAVES.slice(37)) tree.add(leaf)
   assert.equal(tree.root(), mth(LEAVES).toString('hex'))
+})
+
+test('a tree on file that begins with full subtrees proves every leaf after them', () => {
+  for (const from of [1, 6, 32, 37]) {
+    const dir = mkdtempSync(join(tmpdir(), 'plat-'))
+    const tree = new TreeFile(join(dir, 'tree'))
+    tree.restart(treeAt(node, from))
+    for (const leaf of LEAVES.slice(from)) tree.add(leaf)
+    tree.sync()
+    assert.equal(tree.root(), rootAt(node, LEAVES.length))
+    for (let index = from; index < LEAVES.length; index++) {
+      assert.deepEqual(inclusionPath(tree.node, index, LEAVES.length), inclusionPath(node, index, LEAVES.length))
+    }
+    tree.close()
+    rmSync(dir, { recursive: true })
+  }
 })
