@@ -21,6 +21,7 @@ import { infraRoutes, startInfra } from './composition/infra.ts'
 import { inventoryOf } from './composition/inventory.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane, sharedMcpPlane } from './composition/planes.ts'
+import { previewOf } from './composition/preview.ts'
 import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
 import type { PinsFeature, ServerPins } from './decide/pins/index.ts'
@@ -157,7 +158,7 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
 
 /** Routes of the admin API. */
 function administered(
-  { audit, clock, build, state, config, snapshots }: Shared,
+  { audit, clock, build, state, config, snapshots, live }: Shared,
   features: Features & { readonly pins: PinsFeature },
 ) {
   const {
@@ -195,6 +196,7 @@ function administered(
     state,
     createOpenApi(build.version),
     inventoryOf({ snapshots }, features),
+    previewOf({ live, clock }, features),
   ]
   return [...own.map(({ routes }) => routes), createPostureRoutes(config), createProfiling(clock)]
 }

@@ -20,6 +20,7 @@ export function addRevoke(plat: Command): void {
     )
     .option('--reason <text>', 'stored in the ledger and shown in the list; never sent to agents')
     .option('--for <duration>', 'expires after this time, such as 1h')
+    .option('--dry-run', 'only print what it would end; nothing is revoked')
     .addOption(format())
     .action(async (target: string, options) => exitWith((await load()).revoke({ ...options, target }, terminal)))
   const revocations = plat.command('revocations').description('revocations in force')

@@ -1,5 +1,5 @@
 import { closest, rfc3339, systemClock } from '@plat/core'
-import { isRevocationView, type RevocationView } from '@plat/gateway/revocations'
+import { isPreviewView, isRevocationView, type PreviewView, type RevocationView } from '@plat/gateway/revocations'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { fetchAgent, readAgent } from '../shared/agent.ts'
 import { type FoundGateway, findGateway } from '../shared/gateway.ts'
@@ -16,6 +16,8 @@ export interface RevokeOptions {
   readonly reason?: string | undefined
   /** A duration such as `1h`; without it, until it is lifted. */
   readonly for?: string | undefined
+  /** Only print what it would end. */
+  readonly dryRun?: boolean | undefined
   readonly output: Format
 }
 
@@ -38,6 +40,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
     ...(options.for !== undefined && { expiresAt: rfc3339(systemClock.now() + readDuration(options.for, 'for')) }),
   }
   const { home, env } = await findGateway(options.dir)
+  if (options.dryRun === true) return printPreview(await previewRevocation(env, request.target), options, output)
   const made = await askToRevoke(env, request)
   if (options.output !== 'table') {
     printData(output, options.output, made)
@@ -49,6 +52,36 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   output.out(`lift it with: plat revocations lift ${made.id}`)
   const unknown = await unknownAgent({ home, env }, request.target)
   if (unknown !== null) output.err(`check the name: ${unknown}`)
+  return 0
+}
+
+/** Returns what a revocation would end. */
+async function previewRevocation(env: HomeEnv, target: RevocationRequest['target']): Promise<PreviewView> {
+  const answer = await admin(env, 'POST', '/v1/revocations/preview', { target })
+  if (isPreviewView(answer)) return answer
+  throw new CommandError('the response of the gateway is not a preview of a revocation')
+}
+
+function printPreview(preview: PreviewView, { target, output: format }: RevokeOptions, output: Output): number {
+  if (format !== 'table') {
+    printData(output, format, preview)
+    return 0
+  }
+  const { calls, tokens, sessions, pendingApprovals } = preview
+  output.out(
+    `revoking ${plain(target)} would end ${calls.total} live calls (${calls.long} open streams) of ${tokens} tokens, ` +
+      `and ${pendingApprovals} pending approvals; nothing is revoked`,
+  )
+  if (sessions.total === 0) return 0
+  output.out(`${sessions.total} sessions, ${sessions.delegated} of delegations and ${sessions.forked} forks:`)
+  printList(output, format, sessions.items, {
+    session: ({ id }) => plain(id),
+    user: ({ user }) => plain(user ?? '-'),
+    relation: ({ relation }) => relation,
+    calls: (one) => String(one.calls),
+    pending: (one) => String(one.pendingApprovals),
+  })
+  if (sessions.items.length < sessions.total) output.out(`… and ${sessions.total - sessions.items.length} more`)
   return 0
 }
 

@@ -86,6 +86,12 @@ export interface Api {
     readonly body: { readonly target: { readonly jti?: string; readonly session?: string; readonly agent?: string; readonly namespace?: string; readonly user?: string; readonly tenant?: string; readonly all?: true }; readonly mode?: "revoke" | "suspend"; readonly reason?: string; readonly expiresAt?: string | null }
     readonly result: { readonly id: string; readonly target: { readonly [name: string]: string | true }; readonly mode: "revoke" | "suspend"; readonly reason: string; readonly createdAt: string; readonly expiresAt: string | null; readonly source?: "breakglass" | "file"; readonly cut?: number }
   }
+  'POST /v1/revocations/preview': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: { readonly target: { readonly jti?: string; readonly session?: string; readonly agent?: string; readonly namespace?: string; readonly user?: string; readonly tenant?: string; readonly all?: true } }
+    readonly result: { readonly calls: { readonly total: number; readonly long: number }; readonly tokens: number; readonly sessions: { readonly total: number; readonly delegated: number; readonly forked: number; readonly items: readonly ({ readonly id: string; readonly user: string | null; readonly relation: "own" | "delegated" | "forked"; readonly calls: number; readonly pendingApprovals: number })[] }; readonly pendingApprovals: number }
+  }
   'DELETE /v1/revocations/{id}': {
     readonly params: { readonly id: string }
     readonly query: {  }

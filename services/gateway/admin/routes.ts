@@ -67,6 +67,12 @@ export const adminRoutes = {
     does: 'Revokes. In one namespace: a session, an agent or the namespace.',
     stepUp: 'revoke',
   },
+  'POST /v1/revocations/preview': {
+    needs: 'killswitch',
+    within: 'namespace',
+    does: 'Returns what a revocation would end on this gateway, before it is made.',
+    reads: true,
+  },
   'DELETE /v1/revocations/:id': {
     needs: 'killswitch',
     within: 'namespace',

@@ -7,8 +7,8 @@ import { viewSchema as approval, argumentsSchema, grantSchema } from '../decide/
 import { acceptSchema } from '../decide/pins/routes.ts'
 import { definitionsSchema, detailSchema, serverSchema } from '../decide/pins/view.ts'
 import { simulateBody } from '../decide/policy/simulate/routes.ts'
-import { askedSchema } from '../decide/revocations/format.ts'
-import { viewSchema as revocation } from '../decide/revocations/view.ts'
+import { askedSchema, previewSchema } from '../decide/revocations/format.ts'
+import { previewViewSchema, viewSchema as revocation } from '../decide/revocations/view.ts'
 import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
 import { requestSchema } from '../evidence/objects/routes.ts'
 import { holdSchema } from '../evidence/retention/routes.ts'
@@ -191,6 +191,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'DELETE /v1/session-approvals/:id': { answer: null },
   'GET /v1/revocations': list(revocation),
   'POST /v1/revocations': { body: askedSchema, answer: revocation, status: 201 },
+  'POST /v1/revocations/preview': { body: previewSchema, answer: previewViewSchema },
   'DELETE /v1/revocations/:id': { answer: null },
   'GET /v1/pins': list(serverSchema),
   'GET /v1/pins/:namespace/:name': { answer: detailSchema },

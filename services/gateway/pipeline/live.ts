@@ -25,6 +25,8 @@ export interface LiveCalls {
   cut(judge: (who: Identity) => Denial | null): number
   /** Calls `visit` with the identity of each call in progress, except long calls, which may be idle for hours. */
   busy(visit: (who: Identity) => void): void
+  /** Calls `visit` with each call in progress. */
+  each(visit: (call: Pick<LiveCall, 'identity' | 'long'>) => void): void
   /** Checks every call now instead of at the next tick. */
   check(): void
   /** Aborts long calls and those with `endsAtDrain` at once, and all others after `waitMs`. Resolves when all have ended, or one second after the last abort. */
@@ -86,9 +88,8 @@ export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls'
       }
       return count
     },
-    busy(visit) {
-      for (const call of calls) if (!call.long) visit(call.identity)
-    },
+    busy: (visit) => visitAll(calls, ({ long, identity }) => (long ? undefined : visit(identity))),
+    each: (visit) => visitAll(calls, visit),
     check,
     async drain(waitMs) {
       stopAll((call) => call.long || call.endsAtDrain === true)
@@ -101,6 +102,10 @@ export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls'
     },
     close: stopTimer,
   }
+}
+
+function visitAll(calls: Iterable<LiveCall>, visit: (call: LiveCall) => void): void {
+  for (const call of calls) visit(call)
 }
 
 /** Returns a function that selects the pool in which a call is counted. */

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { useShared } from '../../app/session.ts'
 import { Confirm } from '../../ui/dialog.tsx'
 import { counted } from '../../ui/format.ts'
+import { WouldEnd } from './preview.tsx'
 
 /** Kinds of targets, with what a value of each looks like. */
 const KINDS = {
@@ -22,6 +23,7 @@ export function NewRevocation({ done, close }: { readonly done: () => void; read
   const { client, notify } = useShared()
   const [kind, setKind] = useState<Kind>('session')
   const [value, setValue] = useState('')
+  const [previewed, setPreviewed] = useState('')
   const revoke = async (reason: string) => {
     const { cut } = await client.call('POST /v1/revocations', {
       body: { target: { [kind]: value.trim() }, ...(reason !== '' && { reason }) },
@@ -52,6 +54,13 @@ export function NewRevocation({ done, close }: { readonly done: () => void; read
         Its running calls and streams are aborted, its pending approvals are withdrawn, and further calls are refused
         until the revocation is lifted.
       </p>
+      {previewed === value.trim() && previewed !== '' ? (
+        <WouldEnd target={{ [kind]: previewed }} />
+      ) : (
+        <button type="button" class="small" disabled={value.trim() === ''} onClick={() => setPreviewed(value.trim())}>
+          Show what this ends
+        </button>
+      )}
     </Confirm>
   )
 }

@@ -5,6 +5,7 @@ import { Confirm } from '../../ui/dialog.tsx'
 import { counted } from '../../ui/format.ts'
 import { Badge, Fact, Facts, Time } from '../../ui/parts.tsx'
 import { LongText, Name } from '../../ui/text.tsx'
+import { WouldEnd } from '../access/preview.tsx'
 import type { Session } from './sessions.tsx'
 
 type Revocation = Result<'GET /v1/revocations'>['items'][number]
@@ -56,19 +57,7 @@ export function Revoke({ id, session, done, close }: RevokeProps) {
         />
         <span>Suspend only: a sandbox of it is stopped and can resume after the revocation is lifted</span>
       </label>
-      <p>This ends at once:</p>
-      <ul>
-        <li>running calls and open streams, which are aborted,</li>
-        <li>
-          {scope === 'agent'
-            ? 'all pending approvals of the agent'
-            : session === null
-              ? 'pending approvals'
-              : counted(session.pendingApprovals, 'pending approval')}
-          , withdrawn,
-        </li>
-        <li>all further calls: their tokens are refused until the revocation is lifted.</li>
-      </ul>
+      <WouldEnd target={scope === 'session' ? { session: id } : { agent }} />
       {scope === 'session' && session !== null && (
         <p class="faint">
           {counted(session.calls, 'call')} so far; the last one was <Time at={session.lastActivity} />.

@@ -50,6 +50,9 @@ const askedMembers = {
 /** Body of `POST /v1/revocations`: an entry without `id` and `createdAt`. */
 export const askedSchema = Type.Object(askedMembers, closed)
 
+/** Body of `POST /v1/revocations/preview`. */
+export const previewSchema = Type.Object({ target: targetSchema }, closed)
+
 const entrySchema = Type.Object(
   { id: Type.String({ minLength: 1, maxLength: 256 }), createdAt: time(), ...askedMembers },
   closed,

@@ -33,6 +33,8 @@ export interface RevocationsOptions {
   readonly metrics: GatewayMetrics
 }
 
+export { createPreviewRoutes } from './preview.ts'
+
 /** Revoked users, for features that store data of users. */
 export interface RevokedUsers {
   /** Whether a user is revoked by name. Suspensions do not count. */

@@ -1,6 +1,6 @@
 import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
 import { AdminError, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
-import { askedSchema, isNoTime, type Revocation, whole } from './format.ts'
+import { askedSchema, isNoTime, type Revocation, type RevocationTarget, whole } from './format.ts'
 import { endOf } from './list.ts'
 import type { Revocations } from './revocations.ts'
 import { ListFullError } from './stored-revocations.ts'
@@ -65,6 +65,6 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
 const unknown = () => new AdminError('not_found', 'there is no revocation with this id')
 
 /** Returns the namespace that contains all targets, or null if they may be in any. */
-function namespaceOf({ session, agent, namespace }: Revocation['target']): string | null {
+export function namespaceOf({ session, agent, namespace }: RevocationTarget): string | null {
   return (session ?? agent ?? namespace)?.split('/', 1)[0] ?? null
 }

@@ -1,0 +1,18 @@
+import { createPreviewRoutes } from '../decide/revocations/index.ts'
+import type { Features } from './features.ts'
+import type { Shared } from './shared.ts'
+
+/** Preview of revocations: calls in progress, and sessions with their pending approvals. */
+export function previewOf(
+  { live, clock }: Pick<Shared, 'live' | 'clock'>,
+  { sessions, authenticator, approvals }: Pick<Features, 'sessions' | 'authenticator' | 'approvals'>,
+) {
+  return createPreviewRoutes({
+    live,
+    clock,
+    *sessions() {
+      for (const one of sessions.listed()) yield { ...one, tenant: authenticator.tenantOf(one.namespace) }
+    },
+    pendingOf: (session) => approvals.pendingOf(session),
+  })
+}
