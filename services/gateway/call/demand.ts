@@ -18,8 +18,8 @@ export interface ModelDemand {
   readonly inputTokens: number
   /** False: the prompt has parts without a token bound, such as images. */
   readonly bounded: boolean
-  /** Where nothing else bounds the prompt: whether the context window of a model does. */
-  readonly contextBounds: boolean
+  /** By what not even the context window of a model bounds the cost: `web_search`. Null: nothing, so the window bounds the prompt. */
+  readonly openEnd: string | null
   /** Options selected by the caller that change the price: `service_tier=priority`. */
   readonly options: readonly string[]
   /** Number of choices; each is generated and billed separately. */

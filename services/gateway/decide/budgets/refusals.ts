@@ -60,9 +60,12 @@ export function unboundedSound({ priced: { key } }: ModelDemand): Denial {
   return deny('price_unknown', reason)
 }
 
-export function unbounded(): Denial {
+/** Denial for a call whose tokens nothing bounds. The context window bounds those of images, documents and stored responses, if it is known. */
+export function unbounded({ openEnd, priced: { key } }: ModelDemand): Denial {
   const reason =
-    'nothing bounds what images, sound, files, predicted output and tools at the provider cost, and the call has a budget'
+    openEnd === null
+      ? `nothing bounds what images, documents and stored responses cost, and the call has a budget: set contextTokens in the price of ${key} or in the route`
+      : `nothing bounds what ${openEnd} costs, and the call has a budget: leave it out of the request, remove it from providerTools of the route, or use an agent without a budget`
   return deny('price_unknown', reason)
 }
 

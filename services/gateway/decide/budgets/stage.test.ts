@@ -166,7 +166,13 @@ test('under a budget a model without a price is refused, and so is an unbounded 
     no(await setUp({ demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).code,
     'price_unknown',
   )
-  assert.equal(no(await setUp({ demand: { bounded: false } }).admit()).code, 'price_unknown')
+  const unknown = no(await setUp({ demand: { bounded: false } }).admit())
+  assert.match(
+    `${unknown.code}: ${unknown.reason}`,
+    /^price_unknown: .*set contextTokens in the price of openai\/m or in the route$/,
+  )
+  const hosted = no(await setUp({ demand: { bounded: false, openEnd: 'web_search' } }).admit())
+  assert.match(hosted.reason, /what web_search costs.*remove it from providerTools of the route/)
   const inputOnly = { models: { 'openai/m': { input: '1' } } }
   assert.equal(no(await setUp({ demand: {}, prices: inputOnly }).admit()).code, 'price_unknown')
   assert.equal(

@@ -140,7 +140,7 @@ class Reserve {
       const body = limit === null ? null : clamped(demand, limit)
       return rates.length === 0 ? given(null, body) : this.#take(call, rates, null, body)
     }
-    if (budgets.length > 0 && !demand.bounded) return unbounded()
+    if (budgets.length > 0 && !demand.bounded) return unbounded(demand)
     const maxTokens = withinMinute(demand, limit ?? DEFAULT_MAX_TOKENS)
     if (maxTokens === null) return this.#tooLong(demand)
     const prices = budgets.some(isMoney) ? dearestFirst(call.snapshot.get(pricingSlot), demand, maxTokens) : FREE

@@ -77,7 +77,7 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
     otherPriced: [],
     inputTokens: 100,
     bounded: true,
-    contextBounds: true,
+    openEnd: null,
     options: [],
     choices: 1,
     maxTokens: null,

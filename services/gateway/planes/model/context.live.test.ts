@@ -41,6 +41,18 @@ test('a context window beyond the budget, or none, refuses an image, and sound i
   assert.deepEqual(await codeOf({ contextTokens: 1000 }, sound), [403, 'price_unknown'])
 })
 
+test('under a budget a refusal of what nothing bounds names it, and what to set', async (t) => {
+  const keys = { contextTokens: 400_000, providerTools: ['web_search'] }
+  const messageOf = async (own: object, body: object) => {
+    const { ask } = await budgeted(t, own, reported)
+    const { status, text } = await ask(body)
+    return `${status} ${JSON.parse(text).error.message}`
+  }
+  const search = { ...part({ type: 'text', text: 'hi' }), web_search_options: {} }
+  assert.match(await messageOf(keys, search), /^403 .*what web_search costs.*remove it from providerTools of the route/)
+  assert.match(await messageOf({}, image), /^403 .*set contextTokens in the price of openai\/m or in the route/)
+})
+
 test('without reported usage the context window is paid, since the bytes of an image are no estimate', async (t) => {
   const { ask, outcomes } = await budgeted(t, { contextTokens: 400_000 }, { choices: [] })
   assert.equal((await ask(image)).status, 200)

@@ -33,7 +33,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
       inputTokens: inputTokens ?? inputTokensAtMost,
       bounded: inputTokens !== null,
-      contextBounds: !isOpen(body, way, call.name),
+      openEnd: openEndIn(body, way, call.name),
       options,
       choices,
       maxTokens,
@@ -55,7 +55,7 @@ function inputBound(
   name: string | null,
 ): number | null {
   const { bounded, images, inputTokensAtMost } = request
-  if (isOpen({ request }, { endpoints }, name)) return null
+  if (openEndIn({ request }, { endpoints }, name) !== null) return null
   if (bounded) return inputTokensAtMost
   const perImage = endpoints.map(imageTokensAtMost)
   const ofImages =
@@ -66,13 +66,16 @@ function inputBound(
   return Math.min(ofImages, contextTokens)
 }
 
-/** Whether not even a context window bounds the cost of a request. */
-function isOpen(
+/** Returns by what not even a context window bounds the cost of a request; null: nothing. */
+function openEndIn(
   { request }: Pick<ModelBody, 'request'>,
   { endpoints }: Pick<DemandRoute, 'endpoints'>,
   name: string | null,
-): boolean {
-  return request.openEnded || endpoints.some((one) => searchesByItself(one.modelFor(name)))
+): string | null {
+  return (
+    request.openEnd ??
+    (endpoints.some((one) => searchesByItself(one.modelFor(name))) ? 'the search of this model' : null)
+  )
 }
 
 /** The model that responded to a call, and its region. */

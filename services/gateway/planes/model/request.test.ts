@@ -29,7 +29,7 @@ test('the facts read from a request are those that it states', () => {
     inputTokensAtMost: text.length,
     bounded: true,
     images: null,
-    openEnded: false,
+    openEnd: null,
     options: [],
   })
   assert.equal(bodyWith({ max_tokens: 5 }).request.maxTokens, 5)

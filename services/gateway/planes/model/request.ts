@@ -3,7 +3,7 @@ import { type Body, type Denial, deny } from '../../call/index.ts'
 import type { Dialect, ModelRequest } from './dialects/dialect.ts'
 import { withoutImages } from './dialects/images.ts'
 import { isPlainInput } from './dialects/plain-input.ts'
-import { isOpenEnded, optionsOf } from './dialects/priced.ts'
+import { openEndOf, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'
 
 /** A request that passed the strict JSON scanner. */
@@ -40,12 +40,16 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
   const fault = dialect.fault(value)
   if (fault !== null) return fault
   const read = dialect.request(bytes, value)
-  const bounded = read.bounded && !isOpenEnded(value)
-  const openEnded = !bounded && (isOpenEnded(value) || !isPlainInput(value))
-  const images = bounded || openEnded ? null : imagesOf(bytes, value, dialect)
-  const request = { ...read, bounded, images, openEnded, options: optionsOf(value) }
+  const open = openEndOf(value)
+  const bounded = read.bounded && open === null
+  const openEnd = open ?? (bounded || isPlainInput(value) ? null : OTHER_INPUT)
+  const images = bounded || openEnd !== null ? null : imagesOf(bytes, value, dialect)
+  const request = { ...read, bounded, images, openEnd, options: optionsOf(value) }
   return new ModelBody({ bytes, value, request, dialect })
 }
+
+/** Input whose tokens have other prices than those of text. */
+const OTHER_INPUT = 'sound, video, predicted output or a stored prompt'
 
 /** Returns the number of images, or null if the bytes of the request do not bound the rest of it. */
 function imagesOf(bytes: Uint8Array, value: JsonObject, dialect: Dialect): number | null {

@@ -8,7 +8,7 @@ import { pricingSlot } from './pricing.ts'
 export function withContexts(demandOf: DemandOf): DemandOf {
   return (call) => {
     const demand = demandOf(call)
-    if (demand === null || demand.bounded || !demand.contextBounds) return demand
+    if (demand === null || demand.bounded || demand.openEnd !== null) return demand
     const prices = call.snapshot.get(pricingSlot)
     const contexts = [demand.priced, ...demand.otherPriced].map((one) => prices.model(one)?.contextTokens ?? null)
     if (contexts.includes(null)) return demand

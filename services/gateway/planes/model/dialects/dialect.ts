@@ -30,14 +30,14 @@ export interface ModelRequest {
   readonly bounded: boolean
   /** Number of images, if the bytes bound everything else; null: there is input beside them that they do not bound. */
   readonly images: number | null
-  /** Not even the context window of the model bounds its cost: output or tools at the provider, or input with other prices than text. */
-  readonly openEnded: boolean
+  /** By what not even the context window of the model bounds its cost: output or tools at the provider, or other input than text. Null: nothing. */
+  readonly openEnd: string | null
   /** Options of the request that change its price, by their names in price tables: `service_tier=priority`. */
   readonly options: readonly string[]
 }
 
 /** The properties of a request that its dialect reads. */
-export type DialectRequest = Omit<ModelRequest, 'options' | 'openEnded' | 'images'>
+export type DialectRequest = Omit<ModelRequest, 'options' | 'openEnd' | 'images'>
 
 /** The usage that a response reports. */
 export interface Report {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOpenEnded, optionsOf } from './priced.ts'
+import { openEndOf, optionsOf } from './priced.ts'
 
 test('each option of a request that changes its price is named', () => {
   const cached = { type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '1h' } }
@@ -33,7 +33,7 @@ test('tools at the provider, sound and images are not bounded by the bytes of a 
     { container: 'c' },
     { input: [{ type: 'additional_tools', tools: [{ type: 'web_search' }] }] },
   ]
-  for (const value of open) assert.ok(isOpenEnded(value), JSON.stringify(value))
+  for (const value of open) assert.notEqual(openEndOf(value), null, JSON.stringify(value))
   const bounded = [
     { tools: [{ type: 'function' }, { type: 'custom' }, { name: 'a', input_schema: {} }, { type: 'bash_20250124' }] },
     { tools: [{ type: 'namespace', tools: [{ type: 'function' }] }] },
@@ -41,5 +41,16 @@ test('tools at the provider, sound and images are not bounded by the bytes of a 
     { search_parameters: { mode: 'off' }, enable_search: false, plugins: [], data_sources: [] },
     {},
   ]
-  for (const value of bounded) assert.ok(!isOpenEnded(value), JSON.stringify(value))
+  for (const value of bounded) assert.equal(openEndOf(value), null, JSON.stringify(value))
+})
+
+test('what is not bounded is named as the request names it', () => {
+  const cases: readonly (readonly [object, string])[] = [
+    [{ tools: [{ type: 'function' }, { type: 'code_interpreter' }] }, 'code_interpreter'],
+    [{ tools: [{ functionDeclarations: [], googleSearch: {} }] }, 'googleSearch'],
+    [{ web_search_options: {} }, 'web_search'],
+    [{ modalities: ['text', 'audio'] }, 'modalities'],
+    [{ tools: ['x'] }, 'tools'],
+  ]
+  for (const [value, name] of cases) assert.equal(openEndOf({ ...value }), name)
 })

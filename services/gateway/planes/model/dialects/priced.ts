@@ -45,14 +45,28 @@ const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
 const OWN_DEFINITIONS = /^(?:bash|text_editor|memory|computer)_\d{8}$/
 
 /**
- * Whether the provider may do what no bytes of the request bound: run tools (each search is charged, and what it finds is input), or
- * generate sound and images.
+ * Returns by what a request lets the provider do what no bytes of it bound: run tools (each search is charged, and what it finds is input),
+ * or generate sound and images. Null: by nothing.
  */
-export function isOpenEnded(body: JsonObject): boolean {
+export function openEndOf(body: JsonObject): string | null {
   const { modalities, mcp_servers: servers, container } = body
-  if (isSet(servers) || isSet(container) || switchedOnTools(body).length > 0) return true
-  if (Array.isArray(modalities) && modalities.some((one) => one !== 'text')) return true
-  return definedTools(body).some((tool) => !isOwnTool(tool))
+  if (isSet(servers)) return 'mcp_servers'
+  if (isSet(container)) return 'container'
+  const [switched] = switchedOnTools(body)
+  if (switched !== undefined) return switched
+  if (Array.isArray(modalities) && modalities.some((one) => one !== 'text')) return 'modalities'
+  const hosted = definedTools(body).findIndex((tool) => !isOwnTool(tool))
+  return hosted === -1 ? null : toolName(definedTools(body)[hosted])
+}
+
+/** Longest name of a tool in a refusal, in characters. */
+const MAX_NAME_LENGTH = 64
+
+/** Returns the type of a tool; one of Google's API is named by its first member that is no declaration. */
+function toolName(tool: unknown): string {
+  const type = member(tool, 'type')
+  const named = isObject(tool) ? Object.keys(tool).find((name) => name !== 'functionDeclarations') : undefined
+  return typeof type === 'string' ? type.slice(0, MAX_NAME_LENGTH) : (named?.slice(0, MAX_NAME_LENGTH) ?? 'tools')
 }
 
 /** Google's tools are objects with one member for each kind. */

@@ -111,6 +111,6 @@ function bodyOf(bytes: Uint8Array, dialect: Dialect, files: readonly UploadedFil
   if (!isObject(value)) return deny('invalid_request', 'the body has no fields')
   const fault = dialect.fault(value)
   if (fault !== null) return fault
-  const request = { ...dialect.request(bytes, value), images: null, openEnded: false, options: [] }
+  const request = { ...dialect.request(bytes, value), images: null, openEnd: null, options: [] }
   return new UploadBody({ bytes, value, request, dialect }, files)
 }
