@@ -23,6 +23,9 @@ test('every member that names a file, a container or a vector store is found', (
     { container: 'x' },
     { container: { id: 'x', skills: [] } },
     { input_file_id: 'x' },
+    { tools: [{ fileSearch: { fileSearchStoreNames: ['x'] } }] },
+    { tools: [{ retrieval: { vertexAiSearch: { datastore: 'x' } } }] },
+    { tools: [{ retrieval: { vertexRagStore: { ragResources: [{ ragCorpus: 'x' }] } } }] },
     { contents: [{ parts: [{ fileData: { fileUri: 'x' } }] }] },
     { contents: [{ parts: [{ functionResponse: { name: 'f', parts: [{ fileData: { fileUri: 'x' } }] } }] }] },
   ]

@@ -1,4 +1,4 @@
-import { isObject } from '@plat/core'
+import { isObject, type JsonObject } from '@plat/core'
 
 /** Content at a provider that a request names instead of sending it. */
 export interface StoredContent {
@@ -10,6 +10,7 @@ export interface StoredContent {
 /** Members whose value is one ID, or a list of IDs, of files and of what holds files. */
 const IDS: ReadonlySet<string> = new Set([
   ...['file_id', 'file_ids', 'input_file_id', 'container', 'container_id', 'vector_store_id', 'vector_store_ids'],
+  ...['fileSearchStoreNames', 'file_search_store_names', 'datastore', 'ragCorpus', 'ragCorpora', 'ragFileIds'],
 ])
 /** Members with addresses, and those of Google's API, which also accept names of files. */
 const ADDRESSES: ReadonlySet<string> = new Set(['url', 'uri', 'image_url', 'file_url'])
@@ -33,17 +34,35 @@ export function storedContent(body: unknown): readonly StoredContent[] {
   const found: StoredContent[] = []
   const open: object[] = isObject(body) ? [body] : []
   for (let holder = open.pop(); holder !== undefined; holder = open.pop()) {
-    for (const [name, value] of Object.entries(holder)) {
-      if (typeof value === 'string') {
-        if (value !== '' && isName(name, value)) found.push({ param: name, id: value })
-      } else if (typeof value === 'object' && value !== null && !isOpaque(name, holder, holder === body)) {
-        const ids = IDS.has(name) ? idsIn(value) : NO_IDS
-        for (const id of ids) found.push({ param: name, id })
-        open.push(value)
-      }
-    }
+    if (Array.isArray(holder)) addObjects(holder, open)
+    else if (isObject(holder)) addMembers(holder, { isRequest: holder === body, open, found })
   }
   return found
+}
+
+function addObjects(list: readonly unknown[], open: object[]): void {
+  for (const value of list) if (typeof value === 'object' && value !== null) open.push(value)
+}
+
+interface Search {
+  readonly isRequest: boolean
+  /** Objects and lists that are still to be searched. */
+  readonly open: object[]
+  readonly found: StoredContent[]
+}
+
+/** A loop over names makes no list of members, which would cost more than the parser. */
+function addMembers(holder: JsonObject, { isRequest, open, found }: Search): void {
+  for (const name in holder) {
+    const value = holder[name]
+    if (typeof value === 'string') {
+      if (value !== '' && isName(name, value)) found.push({ param: name, id: value })
+    } else if (typeof value === 'object' && value !== null && !isOpaque(name, holder, isRequest)) {
+      const ids = IDS.has(name) ? idsIn(value) : NO_IDS
+      for (const id of ids) found.push({ param: name, id })
+      open.push(value)
+    }
+  }
 }
 
 function isName(name: string, value: string): boolean {
@@ -51,11 +70,11 @@ function isName(name: string, value: string): boolean {
   return IDS.has(name) || (ADDRESSES.has(name) && STORED.test(value))
 }
 
-function isOpaque(name: string, holder: object, isRequest: boolean): boolean {
+function isOpaque(name: string, holder: JsonObject, isRequest: boolean): boolean {
   if (OPAQUE.has(name)) return true
   // Results of functions in Google's API, whose files are in `parts`.
   if (name === 'response') return !isRequest
-  return name === 'input' && !isRequest && 'type' in holder && TOOL_USES.has(holder.type)
+  return name === 'input' && !isRequest && TOOL_USES.has(holder.type)
 }
 
 const NO_IDS: readonly string[] = []

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { runInSlices, withoutElements, withoutMembers } from '@plat/core'
 import { costTarget, type Families, type Row } from '../../../test/fuzz/cost.ts'
 import { json, text } from '../../../test/fuzz/families.ts'
-import { isDenial, type TextRedactor } from '../call/index.ts'
+import { isDenial, storedContent, type TextRedactor } from '../call/index.ts'
 import { stepless } from '../call/testing/steps.ts'
 import { execBody } from './exec/request.ts'
 import { unseenPaths } from './mcp/capabilities.ts'
@@ -132,6 +132,20 @@ const mcpRows: readonly Row[] = [
       JSON.parse(input)
       const bytes = Buffer.from(input)
       return () => withoutElements(bytes, 0, (index) => index % 2 === 0)
+    },
+  },
+  {
+    parser: 'names of stored content',
+    limit: BODY,
+    families: {
+      ...within('[', ']'),
+      ids: (n) => `[${'{"file_id":"a"},'.repeat(n / 16)}{}]`,
+      lists: (n) => `[{"file_ids":[${'"a",'.repeat(n / 4)}""]}]`,
+      addresses: (n) => `[{"url":"https://${'a'.repeat(n)}"},{"url":"${' '.repeat(n)}"}]`,
+    },
+    prepare: (input) => {
+      const value: unknown = JSON.parse(input)
+      return () => storedContent({ input: value })
     },
   },
   {
