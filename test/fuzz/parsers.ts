@@ -69,6 +69,7 @@ export const PARSERS = {
   'responses for callers of A2A 0.3': 'services/gateway/planes/a2a/versions/downgrade.ts',
   'task lists of A2A': 'services/gateway/planes/a2a/list.ts',
   'requests to models': 'services/gateway/planes/model/request.ts',
+  'names of stored content': 'services/gateway/call/stored-content.ts',
   'translation for models': 'services/gateway/planes/model/translate/messages.ts',
   forms: 'services/gateway/planes/model/uploads/parser.ts',
   'chunks of models': 'services/gateway/planes/model/redact/chunk-texts.ts',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
-import OpenAI from 'openai'
+import OpenAI, { toFile } from 'openai'
 import { type RefusingGateway, refusingGateway } from '../../../testing/refusing.ts'
 
 const messages = [{ role: 'user' as const, content: 'Say hello.' }]
@@ -10,7 +10,8 @@ const messages = [{ role: 'user' as const, content: 'Say hello.' }]
 function clients({ url, token }: RefusingGateway) {
   const sent = { count: 0 }
   const fetching: typeof fetch = (input, init) => {
-    sent.count++
+    // Before an upload the clients fetch an empty `data:` URL, to learn what this `fetch` supports.
+    if (!String(input).startsWith('data:')) sent.count++
     return fetch(input, init)
   }
   const openai = (route: string) => new OpenAI({ baseURL: `${url}/llm/${route}/v1`, apiKey: token, fetch: fetching })
@@ -115,4 +116,22 @@ test('an error within a stream has the same text', async (t) => {
   assert.equal(Object(first.error).code, 'upstream_error')
   const second = await refused(() => read(message({ stream: true })))
   assert.match(second.message, text)
+})
+
+test('files and batches are refused by name in both clients, which do not repeat the call', async (t) => {
+  const { openai, claude, refused } = clients(await refusingGateway(t))
+  const file = () => toFile(Buffer.alloc(3_000_000, 'a'), 'a.jsonl', { type: 'application/jsonl' })
+  const batch = { endpoint: '/v1/chat/completions', input_file_id: 'file-1', completion_window: '24h' } as const
+  const cases: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ['files', async () => openai('plain').files.create({ file: await file(), purpose: 'batch' })],
+    ['files', () => openai('plain').files.content('file-1')],
+    ['batches', () => openai('plain').batches.create(batch)],
+    ['files', async () => claude.beta.files.upload({ file: await file() })],
+    ['batches', () => claude.messages.batches.create({ requests: [] })],
+  ]
+  for (const [name, work] of cases) {
+    const { status, message } = await refused(work)
+    assert.equal(status, 501)
+    assert.match(message, new RegExp(`${name} is not built yet in this version: .*Do not repeat this call`))
+  }
 })
