@@ -124,7 +124,7 @@ export interface Api {
   }
   'GET /v1/sessions': {
     readonly params: {  }
-    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly label?: string; readonly from?: string; readonly to?: string; readonly denied?: boolean; readonly spent?: boolean; readonly pending?: boolean; readonly labelled?: boolean; readonly q?: string; readonly order?: "id" | "activity"; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly user: string | null; readonly tier: string; readonly startedAt: string; readonly lastActivity: string; readonly calls: number; readonly denied: number; readonly pendingApprovals: number; readonly taints: readonly (string)[]; readonly spent: { readonly micros: number; readonly currency: string } })[]; readonly nextCursor: string | null }
   }

@@ -28,6 +28,13 @@ export function queried(query: unknown, name: string): string | null {
   throw new AdminError('invalid_request', `${name}: must stand once`)
 }
 
+/** Returns a query parameter that is `true` or `false`; false if it is absent. */
+export function flagIn(query: unknown, name: string): boolean {
+  const value = queried(query, name) ?? 'false'
+  if (value === 'true' || value === 'false') return value === 'true'
+  throw new AdminError('invalid_request', `${name}: must be true or false`)
+}
+
 /** Returns a record number or a time (RFC 3339); null if the parameter is absent. */
 export function momentIn(text: string | null, name: string): LedgerMoment | null {
   if (text === null) return null

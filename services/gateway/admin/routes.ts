@@ -95,7 +95,7 @@ export const adminRoutes = {
   'GET /v1/sessions': {
     needs: 'viewer',
     within: 'namespace',
-    does: 'Sessions that have called, with their revocations and pending approvals.',
+    does: 'Sessions that have called, by name, user, label, time, refusals, spending, or words.',
   },
   'GET /v1/sessions/:id/timeline': {
     readsLedger: true,

@@ -198,7 +198,12 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/pins/:namespace/:name/definition': { query: { tool: text() }, answer: definitionsSchema },
   'POST /v1/admin/state:adopt': { answer: null },
   'POST /v1/pins/:namespace/:name/accept': { body: acceptSchema, answer: detailSchema },
-  'GET /v1/sessions': list(session),
+  'GET /v1/sessions': list(session, {
+    ...{ ...names, user: text(), label: text(), from: time(), to: time() },
+    ...{ denied: Type.Boolean(), spent: Type.Boolean(), pending: Type.Boolean(), labelled: Type.Boolean() },
+    q: Type.String({ maxLength: 256, description: 'Words that occur in the names, the user, the tier or a label.' }),
+    order: Type.Enum(['id', 'activity'], { type: 'string', description: '`activity`: the latest call first.' }),
+  }),
   'GET /v1/sessions/:id/timeline': list(record),
   'GET /v1/budgets': list(budget),
   'GET /v1/memory': list(remembered),

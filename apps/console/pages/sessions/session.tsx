@@ -14,8 +14,6 @@ import { Timeline } from './timeline.tsx'
 
 const TOPICS = ['session', 'approval', 'revocation', 'denial', 'calls'] as const
 const PAGE_SIZE = 500
-/** Pages of the list of sessions that are searched for one. */
-const MAX_PAGES = 50
 
 /** One session: its numbers, its timeline, and its revocation. */
 export function SessionPage({ id }: { readonly id: string }) {
@@ -126,21 +124,8 @@ function namesOf(id: string) {
 
 /** The session in the list, or null if the gateway does not list it. */
 async function findSession(client: Client, id: string, signal: AbortSignal): Promise<Session | null> {
-  let cursor: string | null = null
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const { items, nextCursor }: { items: readonly Session[]; nextCursor: string | null } = await client.call(
-      'GET /v1/sessions',
-      {
-        query: { limit: PAGE_SIZE, ...(cursor !== null && { cursor }) },
-        signal,
-      },
-    )
-    const found = items.find((one) => one.id === id)
-    if (found !== undefined) return found
-    if (nextCursor === null) return null
-    cursor = nextCursor
-  }
-  return null
+  const { items } = await client.call('GET /v1/sessions', { query: { ...namesOf(id), limit: 1 }, signal })
+  return items[0] ?? null
 }
 
 async function revocationsOf(client: Client, id: string, signal: AbortSignal) {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Result } from '../../api/client.ts'
-import { after } from '../../app/clock.ts'
-import { type Pages, usePages } from '../../app/query.ts'
+import { after, now } from '../../app/clock.ts'
+import { usePages } from '../../app/query.ts'
 import { goTo, linkTo } from '../../app/route.ts'
 import { useShared } from '../../app/session.ts'
 import { count } from '../../ui/format.ts'
@@ -13,49 +13,57 @@ import { plainText } from '../../ui/visible.ts'
 export type Session = Result<'GET /v1/sessions'>['items'][number]
 
 const PAGE_SIZE = 500
-/** While a filter matches fewer rows than this, further pages are loaded. */
-const ENOUGH_ROWS = 50
 /** Typing ends before the address changes. */
 const TYPING_MS = 200
 
-/** All sessions that have called, with a search over their names, users and labels. */
+const HOUR_MS = 3_600_000
+/** Sessions are searched from a full minute, so that a reload repeats the request. */
+const MINUTE_MS = 60_000
+
+/** All sessions that have called, the latest first, with a search by the gateway. */
 export function SessionsPage({ query }: { readonly query: URLSearchParams }) {
   const { client } = useShared()
+  const filter = { q: query.get('q') ?? '', only: query.get('only') ?? '', hours: query.get('hours') ?? '' }
   const pages = usePages(
-    'sessions',
+    JSON.stringify(filter),
     (cursor, signal) =>
-      client.call('GET /v1/sessions', { query: { limit: PAGE_SIZE, ...(cursor && { cursor }) }, signal }),
+      client.call('GET /v1/sessions', {
+        query: { ...conditionsOf(filter), order: 'activity', limit: PAGE_SIZE, ...(cursor && { cursor }) },
+        signal,
+      }),
     ['session', 'revocation', 'approval', 'denial', 'calls'],
   )
-  const filter = { text: query.get('q') ?? '', only: query.get('only') ?? '' }
-  const show = (changed: Readonly<Record<string, string>>) =>
-    goTo(linkTo('sessions', undefined, { q: filter.text, only: filter.only, ...changed }), { replace: true })
-  const isFiltered = filter.text !== '' || filter.only !== ''
-  const found = filtered(pages, filter)
-  const rows = found.data?.length ?? 0
-  useEffect(() => {
-    if (isFiltered && rows < ENOUGH_ROWS && pages.more !== null && pages.error === null) pages.more()
-  })
+  const show = (changed: Partial<typeof filter>) =>
+    goTo(linkTo('sessions', undefined, { ...filter, ...changed }), { replace: true })
+  const isFiltered = Object.values(filter).some((value) => value !== '')
   return (
     <>
       <PageHead title="Sessions">
-        <Search text={filter.text} show={(q) => show({ q })} />
+        <Search text={filter.q} show={(q) => show({ q })} />
         <label class="inline">
           Only
           <select value={filter.only} onChange={(event) => show({ only: event.currentTarget.value })}>
             <option value="">all</option>
             <option value="pending">with pending approvals</option>
             <option value="denied">with refusals</option>
-            <option value="labels">with labels</option>
+            <option value="labelled">with labels</option>
             <option value="spent">with costs</option>
           </select>
         </label>
+        <label class="inline">
+          Active
+          <select value={filter.hours} onChange={(event) => show({ hours: event.currentTarget.value })}>
+            <option value="">at any time</option>
+            <option value="1">in the last hour</option>
+            <option value="24">in the last day</option>
+            <option value="168">in the last week</option>
+          </select>
+        </label>
       </PageHead>
-      {isFiltered && <p class="faint">{count(pages.data?.length ?? 0)} sessions searched</p>}
       <Table
         label="Sessions"
         columns={COLUMNS}
-        pages={found}
+        pages={pages}
         keyOf={({ id }) => id}
         open={({ id }) => goTo(linkTo('sessions', id))}
         empty={
@@ -72,6 +80,14 @@ export function SessionsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
+const ONLY = new Set(['pending', 'denied', 'labelled', 'spent'])
+
+function conditionsOf({ q, only, hours }: { readonly q: string; readonly only: string; readonly hours: string }) {
+  const ms = Number(hours) * HOUR_MS
+  const from = ms > 0 ? new Date(Math.floor((now() - ms) / MINUTE_MS) * MINUTE_MS).toISOString() : ''
+  return { ...(q !== '' && { q }), ...(ONLY.has(only) && { [only]: true }), ...(from !== '' && { from }) }
+}
+
 function Search({ text, show }: { readonly text: string; readonly show: (text: string) => void }) {
   const [value, setValue] = useState(text)
   useEffect(() => (value === text ? undefined : after(TYPING_MS, () => show(value))), [value])
@@ -81,31 +97,12 @@ function Search({ text, show }: { readonly text: string; readonly show: (text: s
       <input
         type="search"
         placeholder="agent, session, user or label"
+        maxLength={256}
         value={value}
         onInput={(event) => setValue(event.currentTarget.value)}
       />
     </label>
   )
-}
-
-function filtered(
-  pages: Pages<Session>,
-  { text, only }: { readonly text: string; readonly only: string },
-): Pages<Session> {
-  if (pages.data === null) return pages
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const matches = (session: Session) => {
-    const all = [session.id, session.user ?? '', session.tier, ...session.taints].join(' ').toLowerCase()
-    return words.every((word) => all.includes(word)) && matchesOnly(session, only)
-  }
-  return { ...pages, data: pages.data.filter(matches).toSorted((a, b) => (a.lastActivity < b.lastActivity ? 1 : -1)) }
-}
-
-function matchesOnly({ pendingApprovals, denied, taints, spent }: Session, only: string): boolean {
-  if (only === 'pending') return pendingApprovals > 0
-  if (only === 'denied') return denied > 0
-  if (only === 'labels') return taints.length > 0
-  return only !== 'spent' || spent.micros > 0
 }
 
 const COLUMNS: readonly Column<Session>[] = [

@@ -14,7 +14,16 @@ import {
   selectorOf,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { AdminError, type AdminRoutes, limitOf, momentIn, parameter, queried, seqIn } from '../../admin/index.ts'
+import {
+  AdminError,
+  type AdminRoutes,
+  flagIn,
+  limitOf,
+  momentIn,
+  parameter,
+  queried,
+  seqIn,
+} from '../../admin/index.ts'
 import type { DamagedSegment } from './background.ts'
 import type { Keyring } from './keyring.ts'
 
@@ -106,14 +115,8 @@ function filterIn(query: unknown): RecordFilter {
   if (text !== null && (text === '' || text.length > TEXT_MAX_CHARS)) {
     throw new AdminError('invalid_request', `text: must have 1 to ${TEXT_MAX_CHARS} characters`)
   }
-  const [denied, calls] = [isTrue(query, 'denied'), isTrue(query, 'calls')]
+  const [denied, calls] = [flagIn(query, 'denied'), flagIn(query, 'calls')]
   return { ...Object.fromEntries(members), denied, calls, ...(text !== null && { text }) }
-}
-
-function isTrue(query: unknown, name: string): boolean {
-  const value = queried(query, name) ?? 'false'
-  if (value === 'true' || value === 'false') return value === 'true'
-  throw new AdminError('invalid_request', `${name}: must be true or false`)
 }
 
 /** Records of a namespace are visible there; others, such as those of checkpoints, to callers with a role everywhere. */

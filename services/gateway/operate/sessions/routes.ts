@@ -1,9 +1,12 @@
-import { rfc3339 } from '@plat/core'
+import { mapInSlices, rfc3339 } from '@plat/core'
 import { ledgerPage } from '@plat/ledger'
-import { AdminError, type AdminRoutes, type Caller, limitOf, page, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, type Caller, limitOf, parameter, queried } from '../../admin/index.ts'
 import type { Session, SessionBook, SessionName } from './book.ts'
 import { LIST_MAX, type SessionsConfig, TIMELINE_MAX } from './config.ts'
+import { idOf, sessionPage } from './order.ts'
+import { type SessionSearch, type SessionState, searchIn } from './search.ts'
 import { withTraceUrl } from './trace-url.ts'
+import { Turns } from './turns.ts'
 import type { SessionView } from './view.ts'
 
 export interface SessionRoutesOptions {
@@ -19,13 +22,16 @@ export interface SessionRoutesOptions {
 /** `/v1/sessions`: sessions and their records (admin API shapes). */
 export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes {
   const { config, book, auditPath } = options
+  const turns = new Turns()
   return {
     mount(context) {
-      context.on('GET /v1/sessions', ({ query }, _reply, caller) => {
-        const views = [...book.sessions()]
-          .filter(({ namespace }) => caller.sees(namespace))
-          .map((one) => viewOf(one, options))
-        return page(views.toSorted(byId), query, { usual: config.listMaxSessions, most: LIST_MAX })
+      context.on('GET /v1/sessions', async ({ query }, _reply, caller) => {
+        const search = searchIn(query)
+        const seen = [...book.sessions()].filter(({ namespace }) => caller.sees(namespace))
+        const size = { usual: config.listMaxSessions, most: LIST_MAX }
+        const found = search === null ? seen : await turns.run(caller.by, () => matching(seen, search, options))
+        const { sessions, nextCursor } = sessionPage(found, query, size)
+        return { items: sessions.map((one) => viewOf(one, options)), nextCursor }
       })
       context.on('GET /v1/sessions/:id/timeline', async ({ params, query }, _reply, caller) => {
         const wants = recordsOf(parameter(params, 'id'), caller)
@@ -60,14 +66,20 @@ function cursorOf(query: unknown): number {
   throw new AdminError('invalid_request', 'cursor: must be the nextCursor of the page before')
 }
 
-function byId(one: SessionView, other: SessionView): number {
-  return one.id < other.id ? 1 : -1
+/** Sessions that match, evaluated in slices: there can be 20,000. */
+async function matching(
+  sessions: readonly Readonly<Session>[],
+  search: SessionSearch,
+  state: SessionState,
+): Promise<readonly Readonly<Session>[]> {
+  const isMatch = await mapInSlices(sessions, (session) => search.matches(session, state))
+  return sessions.filter((_, at) => isMatch[at] === true)
 }
 
 function viewOf(one: Readonly<Session>, { pendingApprovals, taints, currency }: SessionRoutesOptions): SessionView {
   const { namespace, agent, session, user, tier, startedAt, lastActivity, calls, denied } = one
   return {
-    id: `${namespace}/${agent}/${session}`,
+    id: idOf(one),
     namespace,
     agent,
     session,
