@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { acceptsRenderedFiles, acceptsRevocations } from './rendered-files.ts'
 
 /** `npm run fuzz` draws more. */
-const RUNS = 60
+const RUNS = 15
 
 test('whatever objects a cluster accepts, the gateway accepts each file that is rendered from them', () => {
   fc.assert(acceptsRenderedFiles, { numRuns: RUNS })

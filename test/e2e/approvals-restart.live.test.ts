@@ -9,7 +9,7 @@ import { denialIn } from '@plat/testkit/mcp/denial'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
-const CALLS = 1_000
+const CALLS = Number(process.env.PLAT_TEST_HELD_CALLS ?? 200)
 const SESSIONS = 20
 /** Requests of the test's own that are under way at one time. */
 const AT_ONCE = 50
@@ -110,7 +110,7 @@ function count(answers: readonly string[]): Record<string, number> {
   return counts
 }
 
-test('1,000 calls held over a restart: none is lost, none passes twice, and each leaves one record', async (t) => {
+test('calls held over a restart: none is lost, none passes twice, and each leaves one record', async (t) => {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers((request, response) => {

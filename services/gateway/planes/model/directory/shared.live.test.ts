@@ -104,7 +104,7 @@ test('an unknown, hidden or ambiguous name is not found, in the format of the cl
     /404 The model call was refused: no model route that this token may use has forced\/hidden;/,
   )
   const ledger = (await gateway.ledger()).map((line) => JSON.parse(line).rec)
-  assert.equal(ledger.at(-1)?.code, 'unknown_route')
+  assert.equal(ledger.findLast(({ code }) => code !== undefined)?.code, 'unknown_route')
 })
 
 test('the list has every model that the token may use, in both formats, with pages', async () => {
