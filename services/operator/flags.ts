@@ -1,5 +1,6 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { parseQuantity } from '@plat/core'
+import { type EndpointJurisdictions, endpointFault } from '@plat/resources/regions/endpoint'
 
 const SECOND_MS = 1000
 const leader = 'Leader election'
@@ -22,6 +23,10 @@ export const operatorFlags = {
     type: 'string',
     default: '/var/run/plat/model-keys',
     help: 'Folder at which the gateway mounts the Secret plat-model-keys; model routes name files in it.',
+  },
+  'endpoint-jurisdictions': {
+    type: 'list',
+    help: 'The endpointJurisdictions of the gateway: https://login.example=DE, separated by commas. SovereigntyCompliant needs them.',
   },
   'license-file': {
     type: 'string',
@@ -113,6 +118,16 @@ export const operatorFlags = {
 
 export type OperatorFlags = FlagValues<typeof operatorFlags>
 
+/** Returns the jurisdictions of `-endpoint-jurisdictions` by origin. */
+export function endpointsOf(flags: Pick<OperatorFlags, 'endpoint-jurisdictions'>): EndpointJurisdictions {
+  return Object.fromEntries(flags['endpoint-jurisdictions'].map(originAndJurisdiction))
+}
+
+function originAndJurisdiction(entry: string): [origin: string, jurisdiction: string] {
+  const end = entry.lastIndexOf('=')
+  return end === -1 ? [entry, ''] : [entry.slice(0, end), entry.slice(end + 1)]
+}
+
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
 /** Problems of the flags, one line each, with the name of the flag. */
@@ -120,6 +135,12 @@ export function flagProblems(flags: OperatorFlags): readonly string[] {
   const problems: string[] = []
   if (!/^[A-Z]{3}$/.test(flags['budget-currency'])) {
     problems.push(`-budget-currency ${flags['budget-currency']}: must be an ISO 4217 code such as USD`)
+  }
+  for (const entry of flags['endpoint-jurisdictions']) {
+    const [origin, jurisdiction] = originAndJurisdiction(entry)
+    const why =
+      jurisdiction === '' ? 'must be written as https://login.example=DE' : endpointFault(origin, jurisdiction)
+    if (why !== null) problems.push(`-endpoint-jurisdictions ${entry}: ${why}`)
   }
   if (!flags['model-keys-dir'].startsWith('/')) problems.push('-model-keys-dir: must be an absolute path')
   if (flags.context !== '' && flags.kubeconfig === '') problems.push('-context: needs -kubeconfig')

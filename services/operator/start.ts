@@ -7,7 +7,7 @@ import type { Log } from '@plat/process'
 import { createKubernetesStore } from '@plat/resources/kubernetes'
 import type { OperatorRegistry } from './controllers/controller.ts'
 import { Elector } from './controllers/elector.ts'
-import type { OperatorFlags } from './flags.ts'
+import { endpointsOf, type OperatorFlags } from './flags.ts'
 import { LeaderTerm, type Sandboxes } from './kube/leader-term.ts'
 import { Mirror } from './kube/mirror.ts'
 import { Objects } from './kube/objects.ts'
@@ -137,7 +137,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
     const own = { mirror, outputs, registry, dialer, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
-    term = new LeaderTerm({ ...common, ...own })
+    term = new LeaderTerm({ ...common, ...own, endpoints: endpointsOf(flags) })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])
     outputs.release()

@@ -122,7 +122,8 @@ async function startParts(context: {
   const using = { clock, ids, log: logTo('gateway'), ...stdio.forGateway }
   const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
 
-  const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
+  const { endpointJurisdictions: endpoints } = config
+  const status = startStatus({ store, refused: render.refused, pins: gateway.pins, endpoints, clock, log: operatorLog })
   undo.push(() => status.stop())
   await status.check()
 

@@ -3,6 +3,7 @@ import type { Dialer } from '@plat/http'
 import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Resource, ResourceStore } from '@plat/resources'
+import type { EndpointJurisdictions } from '@plat/resources/regions/endpoint'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
 import { Apis } from '../openapi/apis.ts'
@@ -58,6 +59,8 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' 
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
+  /** `endpointJurisdictions` of the gateway. */
+  readonly endpoints: EndpointJurisdictions
   /** Null if no sandboxes are created for AgentSessions. */
   readonly sandboxes: Sandboxes | null
 }
@@ -283,6 +286,7 @@ export class LeaderTerm {
       policies,
       sovereignty,
       tiers,
+      endpoints: this.#parts.endpoints,
       refused,
       activeSessions,
       pinReport: pinReportOf,
@@ -292,7 +296,15 @@ export class LeaderTerm {
 
   #statusesOfRevocations(): Statuses {
     const refused = this.#revocations?.refused ?? []
-    const none = { servers: [], policies: [], sovereignty: [], tiers: [], activeSessions: null, pinReport: () => null }
+    const none = {
+      servers: [],
+      policies: [],
+      sovereignty: [],
+      tiers: [],
+      endpoints: {},
+      activeSessions: null,
+      pinReport: () => null,
+    }
     this.#saidOfRevocations ??= new Statuses({ ...none, refused })
     return this.#saidOfRevocations
   }

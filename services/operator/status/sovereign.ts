@@ -1,6 +1,7 @@
 import type { Manifest, Resource } from '@plat/resources'
 import { tierOfAgent } from '@plat/resources'
 import { jurisdictionOf } from '@plat/resources/regions'
+import { type EndpointJurisdictions, jurisdictionOfEndpoint } from '@plat/resources/regions/endpoint'
 import { residencyFault, type Sovereignty, type UpstreamPlacement } from '@plat/resources/sovereignty'
 import { endpointPlace } from '../render/declared.ts'
 import type { Finding } from './conditions.ts'
@@ -17,15 +18,24 @@ interface Known {
   readonly servers: ReadonlyMap<string, Manifest<'MCPServer'>>
   /** By name. */
   readonly tiers: ReadonlyMap<string, Manifest<'TrustTier'>>
+  /** `endpointJurisdictions` of the gateway. */
+  readonly endpoints: EndpointJurisdictions
 }
 
-/** The place of a server. */
-export function reliedOnByServer({ spec }: Manifest<'MCPServer'>): Relied {
-  return [['', placeOf(spec)]]
+/** A server, and the token endpoint that receives its client's secret. */
+export function reliedOnByServer({ spec }: Manifest<'MCPServer'>, { endpoints }: Pick<Known, 'endpoints'>): Relied {
+  const url = URL.parse(spec.auth?.oauth?.tokenURL ?? '')
+  const jurisdiction = url === null ? null : jurisdictionOfEndpoint(url, endpoints)
+  if (jurisdiction === null) return [['', placeOf(spec)]]
+  return [
+    ['', placeOf(spec)],
+    ['auth.oauth.tokenURL', { jurisdiction, dataClass: DEFAULT_CLASS }],
+  ]
 }
 
 /** Where an agent's sessions run, the endpoints of its model, and the servers of its tools, as far as they are known. */
-export function reliedOnByAgent({ metadata, spec }: Manifest<'Agent'>, { servers, tiers }: Known): Relied {
+export function reliedOnByAgent({ metadata, spec }: Manifest<'Agent'>, known: Known): Relied {
+  const { servers, tiers } = known
   const { model, tools = [] } = spec
   const relied: [string, UpstreamPlacement][] = []
   const { jurisdiction } = tiers.get(tierOfAgent(spec))?.spec ?? {}
@@ -37,7 +47,9 @@ export function reliedOnByAgent({ metadata, spec }: Manifest<'Agent'>, { servers
   for (const tool of tools) {
     const { name, upstreamURL } = tool
     const server = servers.get(serverOf(metadata.namespace, tool))
-    if (server !== undefined) relied.push([`tools[${name}]`, placeOf(server.spec)])
+    if (server !== undefined)
+      for (const [field, place] of reliedOnByServer(server, known))
+        relied.push([`tools[${name}]${field === '' ? '' : `.${field}`}`, place])
     else if (upstreamURL !== undefined) relied.push([`tools[${name}]`, placeOf({})])
   }
   return relied

@@ -14,6 +14,7 @@ let clock: TestClock
 let store: FileStore
 let refused: string[]
 let reports: PinReport[]
+const ENDPOINTS = { 'https://login.ch.example': 'CH' }
 let status: ReturnType<typeof startStatus>
 
 beforeEach(async () => {
@@ -22,7 +23,14 @@ beforeEach(async () => {
   store = createFileStore({ dir: join(root, 'resources'), clock, log: silentLog })
   refused = []
   reports = []
-  status = startStatus({ store, refused: () => refused, pins: () => reports, clock, log: silentLog })
+  status = startStatus({
+    store,
+    refused: () => refused,
+    pins: () => reports,
+    endpoints: ENDPOINTS,
+    clock,
+    log: silentLog,
+  })
 })
 
 afterEach(async () => {
@@ -211,6 +219,28 @@ test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it r
   )
   assert.equal(await found('Agent'), 'False NotCompliant model: runs in US, which is not allowed')
   await sovereignty('{allowedJurisdictions: [EU, US]}')
+  const grant = (tokenURL: string) =>
+    `{tokenURL: '${tokenURL}', clientIdRef: {name: app, key: id}, clientSecretRef: {name: app, key: secret}}`
+  const oauth = (tokenURL: string) =>
+    server(`, jurisdiction: DE, auth: {type: oauthClientCredentials, oauth: ${grant(tokenURL)}}`)
+  await oauth('https://login.ch.example/token')
+  await put('Agent', 'agents', '{image: i, tier: t, tools: [{name: a}]}')
+  assert.deepEqual(
+    [await found('MCPServer'), await found('Agent')],
+    [
+      'False NotCompliant auth.oauth.tokenURL: runs in CH, which is not allowed',
+      'False NotCompliant tools[a].auth.oauth.tokenURL: runs in CH, which is not allowed',
+    ],
+    'the token endpoint receives the secret of the client',
+  )
+  await oauth('https://elsewhere.example/token')
+  assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
+  await sovereignty('{requireJurisdiction: true}')
+  assert.match(String(await found('MCPServer')), /^False .*auth\.oauth\.tokenURL: does not say where it runs/)
+  await oauth('http://login.team.svc:8080/token')
+  assert.equal(await found('MCPServer'), 'True Compliant', 'a service of the cluster is where the gateway is')
+  await sovereignty('{allowedJurisdictions: [EU, US]}')
+  await server(', jurisdiction: US')
   assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
   await sovereignty('{dataClassRules: {internal: {deniedJurisdictions: [US]}}}')
   assert.equal(await found('MCPServer'), 'False NotCompliant runs in US, which is denied for internal data')

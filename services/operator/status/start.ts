@@ -1,6 +1,7 @@
 import { type Clock, reasonOf, rfc3339 } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { ResourceStore } from '@plat/resources'
+import type { EndpointJurisdictions } from '@plat/resources/regions/endpoint'
 import { keyOf } from '../render/declared.ts'
 import type { PinReport } from './pinned.ts'
 import { Statuses } from './status.ts'
@@ -14,6 +15,8 @@ export interface StatusOptions {
   readonly refused: () => readonly string[]
   /** The gateway's reports about tools. */
   readonly pins: () => readonly PinReport[]
+  /** `endpointJurisdictions` of the gateway. */
+  readonly endpoints: EndpointJurisdictions
   readonly clock: Clock
   readonly log: Log
 }
@@ -44,7 +47,7 @@ export function startStatus(options: StatusOptions): { check(): Promise<void>; s
 }
 
 /** Rejects when all are tried, with a word on each object whose status could not be written. */
-async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise<void> {
+async function writeAll({ store, refused, pins, endpoints, clock }: StatusOptions): Promise<void> {
   const [agents, servers, policies, budgets, memory, sovereignty, tiers] = await Promise.all([
     store.list('Agent', {}),
     store.list('MCPServer', {}),
@@ -60,6 +63,7 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     policies: policies.items,
     sovereignty: sovereignty.items,
     tiers: tiers.items,
+    endpoints,
     activeSessions: null,
     refused: refused(),
     pinReport: (server) => reports.get(keyOf(server)) ?? null,

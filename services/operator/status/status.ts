@@ -1,5 +1,6 @@
 import { canonicalJson } from '@plat/core'
 import { type Applied, type Kind, type Resource, type ResourceStore, tierOfAgent } from '@plat/resources'
+import type { EndpointJurisdictions } from '@plat/resources/regions/endpoint'
 import type { Sovereignty } from '@plat/resources/sovereignty'
 import { keyOf } from '../render/declared.ts'
 import { droppedTools, tiersByName } from '../render/limits/provider-tools.ts'
@@ -16,6 +17,8 @@ export interface Known {
   readonly policies: readonly Resource<'ToolPolicy'>[]
   readonly sovereignty: readonly Resource<'SovereigntyPolicy'>[]
   readonly tiers: readonly Resource<'TrustTier'>[]
+  /** `endpointJurisdictions` of the gateway. */
+  readonly endpoints: EndpointJurisdictions
   /** Number per Agent by `<namespace>/<name>`; null if sessions are not created from resources here. */
   readonly activeSessions: ReadonlyMap<string, number> | null
   /** Declared resources that are not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
@@ -37,8 +40,10 @@ export class Statuses {
 
   readonly #tiers: ReturnType<typeof tiersByName>
   readonly #activeSessions: Known['activeSessions']
+  readonly #endpoints: EndpointJurisdictions
 
-  constructor({ servers, policies, sovereignty, tiers, activeSessions, refused, pinReport }: Known) {
+  constructor({ servers, policies, sovereignty, tiers, endpoints, activeSessions, refused, pinReport }: Known) {
+    this.#endpoints = endpoints
     this.#tiers = tiersByName(tiers)
     this.#activeSessions = activeSessions
     this.#pinReport = pinReport
@@ -83,7 +88,11 @@ export class Statuses {
     const off = pinsOf(server, this.#policyPins.get(keyOf(server)) ?? []) === null
     const report = off ? null : this.#pinReport(server)
     const ready = this.#ready(server)
-    const sovereign = sovereignFinding(this.#sovereignty, reliedOnByServer(server), server.status)
+    const sovereign = sovereignFinding(
+      this.#sovereignty,
+      reliedOnByServer(server, { endpoints: this.#endpoints }),
+      server.status,
+    )
     const { gatewayKey: _, ...before } = server.status ?? {}
     const status = {
       ...before,
@@ -97,7 +106,7 @@ export class Statuses {
   #sovereignAgent(agent: Resource<'Agent'>): Finding | null {
     return sovereignFinding(
       this.#sovereignty,
-      reliedOnByAgent(agent, { servers: this.#servers, tiers: this.#tiers }),
+      reliedOnByAgent(agent, { servers: this.#servers, tiers: this.#tiers, endpoints: this.#endpoints }),
       agent.status,
     )
   }

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseFlags } from '@plat/config'
+import { endpointsOf, flagProblems, operatorFlags } from './flags.ts'
+
+function parsed(...args: readonly string[]) {
+  const flags = parseFlags(operatorFlags, args, 'plat-operator')
+  assert.ok(flags.ok, 'message' in flags ? flags.message : '')
+  return flags.values
+}
+
+test('the defaults have no problems', () => {
+  assert.deepEqual(flagProblems(parsed()), [])
+  assert.deepEqual(endpointsOf(parsed()), {})
+})
+
+test('-endpoint-jurisdictions names origins with their jurisdictions, and a wrong entry is named', () => {
+  const good = parsed('-endpoint-jurisdictions', 'https://login.example=DE,https://idp.example:8443=EU')
+  assert.deepEqual(flagProblems(good), [])
+  assert.deepEqual(endpointsOf(good), { 'https://login.example': 'DE', 'https://idp.example:8443': 'EU' })
+  const bad = parsed(
+    '-endpoint-jurisdictions',
+    'https://login.example,https://a.example/token=DE,https://sts.us-east-1.amazonaws.com=DE',
+  )
+  const [missing, path, contradicts, ...more] = flagProblems(bad)
+  assert.match(
+    String(missing),
+    /^-endpoint-jurisdictions https:\/\/login\.example: must be written as https:\/\/login\.example=DE$/,
+  )
+  assert.match(String(path), /https:\/\/a\.example\/token=DE: is not an origin: write https:\/\/a\.example$/)
+  assert.match(String(contradicts), /sts\.us-east-1\.amazonaws\.com=DE: /)
+  assert.deepEqual(more, [])
+})
