@@ -153,6 +153,19 @@ test('gateway.config is copied as it is, over what the chart sets and the addres
   assert.deepEqual([several.posture.replicas, several.stateBackend.dsnFile], [2, '/var/run/plat/state/dsn'])
 })
 
+test('the operator gets budgetCurrency and endpointJurisdictions of the gateway', () => {
+  const endpointJurisdictions = { 'https://login.example': 'DE', 'https://idp.example:8443': 'EU' }
+  const objects = helm.render({ ...least, gateway: { config: { budgetCurrency: 'EUR', endpointJurisdictions } } })
+  const operator = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'plat-operator')
+  assert.ok(operator !== undefined)
+  const { args = [] } = podOf(operator).containers[0]
+  assert.ok(args.includes('-budget-currency=EUR'))
+  assert.ok(
+    args.includes('-endpoint-jurisdictions=https://idp.example:8443=EU,https://login.example=DE'),
+    args.join(' '),
+  )
+})
+
 test('where reports of sandboxes are taken the gateway may have tokens reviewed, and nothing else of the cluster', () => {
   const name = `${NAMESPACE}-plat-gateway`
   const rulesOf = (values: Values) =>
