@@ -184,18 +184,24 @@ test('an invalid status is refused by the store and logged, and does not block o
   assert.equal(other?.status?.gatewayKey, 'default/b')
 })
 
+const plain = (kind: string, name: string) =>
+  `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: ${name}}\n`
+
+const policyFile = () => join(root, 'resources', 'sovereigntypolicies', 'eu.yaml')
+
+/** Declares the SovereigntyPolicy, or removes it. */
+const sovereignty = (spec: string | null) =>
+  spec === null ? rm(policyFile()) : writeFile(policyFile(), `${plain('SovereigntyPolicy', 'eu')}spec: ${spec}\n`)
+
+/** The condition SovereigntyCompliant as one text. */
+async function sovereign(kind: Kind) {
+  const one = await condition(kind, 'SovereigntyCompliant')
+  return one === undefined ? undefined : `${one.status} ${one.reason} ${one.message}`.trim()
+}
+
 test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it runs, of an agent everything that it relies on', async () => {
   // Shows D2.state.server.SovereigntyCompliant and D2.state.agent.SovereigntyCompliant.
-  const sovereignty = (spec: string | null) =>
-    spec === null ? rm(policyFile) : writeFile(policyFile, `${plain('SovereigntyPolicy', 'eu')}spec: ${spec}\n`)
-  const plain = (kind: string, name: string) =>
-    `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: ${name}}\n`
-  const policyFile = join(root, 'resources', 'sovereigntypolicies', 'eu.yaml')
-  await mkdir(dirname(policyFile), { recursive: true })
-  const found = async (kind: Kind) => {
-    const one = await condition(kind, 'SovereigntyCompliant')
-    return one === undefined ? undefined : `${one.status} ${one.reason} ${one.message}`.trim()
-  }
+  await mkdir(dirname(policyFile()), { recursive: true })
   const model =
     '{endpoint: https://m.example, jurisdiction: DE, fallbacks: [{endpoint: https://f.example, jurisdiction: US}]}'
   await server(', jurisdiction: US')
@@ -204,11 +210,11 @@ test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it r
     'agents',
     `{image: i, tier: t, tools: [{name: a}, {name: b, upstreamURL: 'https://b.example'}], model: ${model}}`,
   )
-  assert.deepEqual([await found('MCPServer'), await found('Agent')], [undefined, undefined])
+  assert.deepEqual([await sovereign('MCPServer'), await sovereign('Agent')], [undefined, undefined])
   await sovereignty('{allowedJurisdictions: [EU], requireJurisdiction: true}')
-  assert.equal(await found('MCPServer'), 'False NotCompliant runs in US, which is not allowed')
+  assert.equal(await sovereign('MCPServer'), 'False NotCompliant runs in US, which is not allowed')
   assert.equal(
-    await found('Agent'),
+    await sovereign('Agent'),
     'False NotCompliant model.fallbacks[0]: runs in US, which is not allowed; ' +
       'tools[a]: runs in US, which is not allowed; tools[b]: does not say where it runs, which is required',
   )
@@ -217,7 +223,25 @@ test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it r
     'agents',
     '{image: i, tier: t, model: {endpoint: https://m.example, adapter: bedrock, region: us-east-1}}',
   )
-  assert.equal(await found('Agent'), 'False NotCompliant model: runs in US, which is not allowed')
+  assert.equal(await sovereign('Agent'), 'False NotCompliant model: runs in US, which is not allowed')
+  await sovereignty('{allowedJurisdictions: [EU, US]}')
+  await server(', jurisdiction: US')
+  assert.deepEqual([await sovereign('MCPServer'), await sovereign('Agent')], ['True Compliant', 'True Compliant'])
+  await sovereignty('{dataClassRules: {internal: {deniedJurisdictions: [US]}}}')
+  assert.equal(await sovereign('MCPServer'), 'False NotCompliant runs in US, which is denied for internal data')
+  await put('Agent', 'agents', '{image: i, tier: t}')
+  const tierFile = join(root, 'resources', 'trusttiers', 't.yaml')
+  await mkdir(dirname(tierFile), { recursive: true })
+  await writeFile(tierFile, `${plain('TrustTier', 't')}spec: {jurisdiction: US}\n`)
+  assert.equal(await sovereign('Agent'), 'False NotCompliant tier: runs in US, which is denied for internal data')
+  await rm(tierFile)
+  await sovereignty(null)
+  const gone = 'Unknown NoSovereigntyPolicy there is no SovereigntyPolicy'
+  assert.deepEqual([await sovereign('MCPServer'), await sovereign('Agent')], [gone, gone])
+})
+
+test('SovereigntyCompliant judges the token endpoint of a server, which receives the secret of its client', async () => {
+  await mkdir(dirname(policyFile()), { recursive: true })
   await sovereignty('{allowedJurisdictions: [EU, US]}')
   const grant = (tokenURL: string) =>
     `{tokenURL: '${tokenURL}', clientIdRef: {name: app, key: id}, clientSecretRef: {name: app, key: secret}}`
@@ -226,33 +250,19 @@ test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it r
   await oauth('https://login.ch.example/token')
   await put('Agent', 'agents', '{image: i, tier: t, tools: [{name: a}]}')
   assert.deepEqual(
-    [await found('MCPServer'), await found('Agent')],
+    [await sovereign('MCPServer'), await sovereign('Agent')],
     [
       'False NotCompliant auth.oauth.tokenURL: runs in CH, which is not allowed',
       'False NotCompliant tools[a].auth.oauth.tokenURL: runs in CH, which is not allowed',
     ],
-    'the token endpoint receives the secret of the client',
   )
   await oauth('https://elsewhere.example/token')
-  assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
+  assert.deepEqual([await sovereign('MCPServer'), await sovereign('Agent')], ['True Compliant', 'True Compliant'])
   await sovereignty('{requireJurisdiction: true}')
-  assert.match(String(await found('MCPServer')), /^False .*auth\.oauth\.tokenURL: does not say where it runs/)
+  assert.match(String(await sovereign('MCPServer')), /^False .*auth\.oauth\.tokenURL: does not say where it runs/)
   await oauth('http://login.team.svc:8080/token')
-  assert.equal(await found('MCPServer'), 'True Compliant', 'a service of the cluster is where the gateway is')
-  await sovereignty('{allowedJurisdictions: [EU, US]}')
-  await server(', jurisdiction: US')
-  assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
-  await sovereignty('{dataClassRules: {internal: {deniedJurisdictions: [US]}}}')
-  assert.equal(await found('MCPServer'), 'False NotCompliant runs in US, which is denied for internal data')
-  await put('Agent', 'agents', '{image: i, tier: t}')
-  const tierFile = join(root, 'resources', 'trusttiers', 't.yaml')
-  await mkdir(dirname(tierFile), { recursive: true })
-  await writeFile(tierFile, `${plain('TrustTier', 't')}spec: {jurisdiction: US}\n`)
-  assert.equal(await found('Agent'), 'False NotCompliant tier: runs in US, which is denied for internal data')
-  await rm(tierFile)
+  assert.equal(await sovereign('MCPServer'), 'True Compliant', 'a service of the cluster is where the gateway is')
   await sovereignty(null)
-  const gone = 'Unknown NoSovereigntyPolicy there is no SovereigntyPolicy'
-  assert.deepEqual([await found('MCPServer'), await found('Agent')], [gone, gone])
 })
 
 test('a SovereigntyPolicy is Ready or says why not', async () => {
