@@ -158,7 +158,7 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
 
 /** Routes of the admin API. */
 function administered(
-  { audit, clock, build, state, config, snapshots, live }: Shared,
+  { audit, clock, build, state, config, snapshots, live, readiness }: Shared,
   features: Features & { readonly pins: PinsFeature },
 ) {
   const {
@@ -195,7 +195,7 @@ function administered(
     simulation,
     state,
     createOpenApi(build.version),
-    inventoryOf({ snapshots }, features),
+    inventoryOf({ snapshots, live, readiness }, features),
     previewOf({ live, clock }, features),
   ]
   return [...own.map(({ routes }) => routes), createPostureRoutes(config), createProfiling(clock)]

@@ -152,6 +152,12 @@ export interface Api {
     readonly body: undefined
     readonly result: { readonly user: string; readonly issuer?: string; readonly namespace?: string; readonly items: number }
   }
+  'GET /v1/now': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly calls: { readonly total: number; readonly long: number }; readonly sessions: number; readonly agents: readonly ({ readonly id: string; readonly calls: number })[]; readonly problems: readonly (string)[] | null }
+  }
   'GET /v1/policies': {
     readonly params: {  }
     readonly query: { readonly limit?: number; readonly cursor?: string }

@@ -111,6 +111,11 @@ export const adminRoutes = {
     does: 'Forgets what is remembered of a user and what was written for one. In one namespace: with `namespace`.',
     ownRecord: true,
   },
+  'GET /v1/now': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'Calls in progress on this gateway, and what makes it unready.',
+  },
   'GET /v1/policies': {
     needs: 'auditor',
     within: 'namespace',

@@ -4,7 +4,10 @@ import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** Lists of what is in force. */
-export function inventoryOf({ snapshots }: Pick<Shared, 'snapshots'>, { policies, models, agents }: Features) {
+export function inventoryOf(
+  { snapshots, live, readiness }: Pick<Shared, 'snapshots' | 'live' | 'readiness'>,
+  { policies, models, agents }: Features,
+) {
   return createInventory({
     policies: () => policies.listed(),
     hits: (policy, rule) => policies.hits(policy, rule),
@@ -20,5 +23,7 @@ export function inventoryOf({ snapshots }: Pick<Shared, 'snapshots'>, { policies
       )
     },
     agents: () => agents.listed(),
+    live,
+    problems: () => readiness.reasons(),
   })
 }

@@ -13,7 +13,13 @@ import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
 import { requestSchema } from '../evidence/objects/routes.ts'
 import { holdSchema } from '../evidence/retention/routes.ts'
 import { BUNDLE_TYPE } from '../operate/config-bundle/routes.ts'
-import { agentSchema, serverSchema as mcpServerSchema, modelSchema, policySchema } from '../operate/inventory/view.ts'
+import {
+  agentSchema,
+  serverSchema as mcpServerSchema,
+  modelSchema,
+  nowSchema,
+  policySchema,
+} from '../operate/inventory/view.ts'
 
 export interface Shape {
   /** Parameters of the query, by name. */
@@ -216,6 +222,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       items: whole(),
     }),
   },
+  'GET /v1/now': { answer: nowSchema },
   'GET /v1/policies': list(policySchema),
   'GET /v1/servers': list(mcpServerSchema),
   'GET /v1/models': list(modelSchema),

@@ -3,7 +3,7 @@ import { now as currentTime } from '../../app/clock.ts'
 import { useLoaded } from '../../app/query.ts'
 import { linkTo } from '../../app/route.ts'
 import { hasRole, useShared } from '../../app/session.ts'
-import { count, money } from '../../ui/format.ts'
+import { count, counted, money } from '../../ui/format.ts'
 import { Badge, Empty, PageHead, Problem, Section, Time } from '../../ui/parts.tsx'
 import { Name } from '../../ui/text.tsx'
 import { sum, Totals } from '../costs/totals.ts'
@@ -38,16 +38,18 @@ function Waiting() {
   const { data, error, reload } = useLoaded(
     'waiting',
     async (signal) => {
-      const [approvals, revocations] = await Promise.all([
+      const [running, approvals, revocations] = await Promise.all([
+        client.call('GET /v1/now', { signal }),
         client.call('GET /v1/approvals', { query: { state: 'pending', limit: 100 }, signal }),
         client.call('GET /v1/revocations', { query: { limit: 100 }, signal }),
       ])
-      return { approvals, revocations }
+      return { running, approvals, revocations }
     },
     { topics: TOPICS },
   )
   if (data === null) return error === null ? <p class="faint">Loading …</p> : <Problem error={error} retry={reload} />
-  const { approvals, revocations } = data
+  const { running, approvals, revocations } = data
+  const { calls, sessions, problems } = running
   return (
     <>
       <div class="tiles">
@@ -63,7 +65,14 @@ function Waiting() {
           tone={revocations.items.length > 0 ? 'bad' : 'good'}
           link={linkTo('access')}
         />
+        <Tile
+          name={`Running calls of ${counted(sessions, 'session')}, ${counted(calls.long, 'open stream')}`}
+          value={count(calls.total)}
+          tone="neutral"
+          link={linkTo('sessions')}
+        />
       </div>
+      <Health problems={problems ?? []} />
       {approvals.items.length > 0 && (
         <Section title="Waiting for a decision">
           <ul class="plain">
@@ -81,6 +90,16 @@ function Waiting() {
         </Section>
       )}
     </>
+  )
+}
+
+/** The parts that make the gateway unready. */
+function Health({ problems }: { readonly problems: readonly string[] }) {
+  if (problems.length === 0) return null
+  return (
+    <p class="problem" role="alert">
+      This gateway denies most calls at the moment: <Name of={problems.join(', ')} />. See its log, and /readyz.
+    </p>
   )
 }
 

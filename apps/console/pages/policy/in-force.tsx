@@ -7,6 +7,7 @@ import { Json } from '../../ui/json.tsx'
 import { Badge, Section } from '../../ui/parts.tsx'
 import { type Column, NoRows, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
+import { plainText } from '../../ui/visible.ts'
 import { Action } from './action.tsx'
 
 type Policy = Result<'GET /v1/policies'>['items'][number]
@@ -53,7 +54,7 @@ function AsWritten({ policy }: { readonly policy: Policy }) {
   const { id, namespace, agents, mode, cedar, cedarFault, defaultAction, rules, revision } = policy
   const written = rules.map(({ hits: _, since: __, ...rule }) => rule)
   return (
-    <Section title={`Policy ${id}`}>
+    <Section title={`Policy ${plainText(id)}`}>
       <p>
         <Badge tone={mode === 'enforce' ? 'good' : 'warn'}>{mode}</Badge> for{' '}
         <Name of={agentsText(namespace, agents)} />, revision <code class="digest">{revision}</code>{' '}

@@ -1,6 +1,7 @@
 import { type AdminRoutes, type Caller, page } from '../../admin/index.ts'
 import { agentViews } from './agents.ts'
 import { modelView, seenRoute } from './models.ts'
+import { nowView } from './now.ts'
 import type { InventoryParts } from './parts.ts'
 import { policyView } from './policies.ts'
 import { serverView } from './servers.ts'
@@ -13,6 +14,7 @@ export function createInventory(parts: InventoryParts): { readonly routes: Admin
   const modelsFor = (caller: Caller) => parts.models().flatMap((route) => seenRoute(route, seenBy(caller)) ?? [])
   const routes: AdminRoutes = {
     mount(context) {
+      context.on('GET /v1/now', async (_request, _reply, caller) => nowView(caller, parts))
       context.on('GET /v1/policies', async ({ query }, _reply, caller) => {
         const { revision, cedars } = parts.policies()
         const faults = new Map(cedars.map(({ policy, fault }) => [policy, fault]))

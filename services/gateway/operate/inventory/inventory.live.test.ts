@@ -18,6 +18,7 @@ async function list({ adminUrl }: Gateway, name: string, token = TOKEN) {
 }
 
 const DENY = { name: 'no-delete', action: 'deny', match: { tools: ['delete_*'] }, reason: 'nothing is deleted' }
+const HOLD = { name: 'hold', action: 'require_approval', match: { tools: ['held'] } }
 const READ = { name: 'read', action: 'allow', when: 'args.n < 3', match: { tools: ['read'] } }
 
 const SERVER = {
@@ -162,4 +163,29 @@ test('a role in one namespace shows what is of that namespace, or open to all, a
     { id: 'bank/teller', policies: ['bank/teller'], models: ['bank.teller'], exposed: { streaming: true, skills: [] } },
   ])
   assert.deepEqual((await list(gateway, 'agents')).ids, ['default/assistant', 'bank/teller'])
+})
+
+test('calls in progress are counted for those who may see them, and health for those with a role everywhere', async (t) => {
+  const { gateway, token, as, policies, put } = await setUp(t)
+  await put('policies.json', policies([HOLD], 2))
+  await until(async () => {
+    const { items } = await list(gateway, 'policies')
+    return items.some(({ rules }: { rules: { name: string }[] }) => rules[0]?.name === 'hold')
+  }, 'the policies are reloaded')
+  const now = async (secret = TOKEN) => {
+    const response = await fetch(`${gateway.adminUrl}/v1/now`, { headers: { authorization: `Bearer ${secret}` } })
+    return { status: response.status, body: JSON.parse(await response.text()) }
+  }
+  assert.deepEqual((await now()).body, { calls: { total: 0, long: 0 }, sessions: 0, agents: [], problems: [] })
+  const call = callTool({ url: gateway.url, token }, 'notes', 'held')
+  await until(async () => (await now()).body.calls.total === 1, 'the call waits')
+  assert.partialDeepStrictEqual((await now()).body, { sessions: 1, agents: [{ id: 'default/assistant', calls: 1 }] })
+  const { status, body } = await now(await as('bank'))
+  assert.deepEqual([status, body.calls.total, body.agents, body.problems], [200, 0, [], null])
+  await fetch(`${gateway.adminUrl}/v1/revocations`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ target: { all: true } }),
+  })
+  await call
 })

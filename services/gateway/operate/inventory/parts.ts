@@ -83,6 +83,12 @@ export interface EndpointHealth {
   }[]
 }
 
+interface CallerName {
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+}
+
 /** Lists of the features: policies, servers, routes and agents in force. */
 export interface InventoryParts {
   policies(): ListedPolicies
@@ -94,4 +100,8 @@ export interface InventoryParts {
   health(): ReadonlyMap<string, EndpointHealth>
   /** Agents that others may call. */
   agents(): readonly ListedAgent[]
+  /** Calls in progress. */
+  readonly live: { each(visit: (call: { readonly identity: CallerName; readonly long: boolean }) => void): void }
+  /** Names of what makes `/readyz` fail. */
+  problems(): readonly string[]
 }

@@ -112,6 +112,16 @@ export const agentSchema = Type.Object({
   ]),
 })
 
+export const nowSchema = Type.Object({
+  calls: Type.Object({ total: whole(), long: whole() }, { description: 'Calls in progress; `long`: open streams.' }),
+  sessions: Type.Integer({ minimum: 0, description: 'Sessions of these calls.' }),
+  agents: Type.Array(Type.Object({ id: text(), calls: whole() }), { description: 'Those with the most calls.' }),
+  problems: Type.Union([texts(), Type.Null()], {
+    description: 'What makes `/readyz` fail; null: needs the role in all namespaces.',
+  }),
+})
+
+export type NowView = Static<typeof nowSchema>
 export type PolicyView = Static<typeof policySchema>
 export type ServerView = Static<typeof serverSchema>
 export type ModelView = Static<typeof modelSchema>
