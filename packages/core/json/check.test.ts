@@ -302,3 +302,46 @@ test('names after an object with many, escaped or long names are compared as bef
     assert.throws(() => parseStrict(`[${inner},{"b":1,"b":1}]`), /duplicate/)
   }
 })
+
+const SHORT: Readonly<Record<string, string>> = { '"': '"', '\\': '\\', '/': '/', '\n': 'n', '\t': 't', '\b': 'b' }
+
+/** One of the spellings of a name in JSON; `choices` selects it, one number a UTF-16 unit. */
+function spelled(name: string, choices: readonly number[]): string {
+  let [text, unit] = ['', 0]
+  for (const character of name) {
+    const choice = (choices[unit % choices.length] ?? 0) % 4
+    const short = SHORT[character]
+    const needsEscape = character < ' ' || character === '"' || character === '\\' || !character.isWellFormed()
+    if (choice === 0 && !needsEscape) text += character
+    else if (choice === 1 && short !== undefined) text += `\\${short}`
+    else
+      for (const one of character.split('')) {
+        const hex = one.charCodeAt(0).toString(16).padStart(4, '0')
+        text += `\\u${choice === 3 ? hex.toUpperCase() : hex}`
+      }
+    unit += character.length
+  }
+  return text
+}
+
+test('names are duplicates exactly if JSON.parse reads them alike, in any spelling, length and depth', () => {
+  const characters = ['a', 'b', '\\', '"', '/', '\n', 'é', '😀', '\ud83d', '\ude00', '\u005c', 'u0061', '\ufffd']
+  const name = fc.oneof(
+    fc.array(fc.constantFrom(...characters), { maxLength: 3 }).map((all) => all.join('')),
+    fc.integer({ min: 40, max: 56 }).map((length) => 'x'.repeat(length)),
+    fc.integer({ min: 14, max: 17 }).map((length) => 'é'.repeat(length)),
+  )
+  const member = fc.tuple(name, fc.array(fc.nat(3), { minLength: 1, maxLength: 4 }))
+  fc.assert(
+    fc.property(fc.array(member, { maxLength: 20 }), fc.constantFrom(0, 1, 62, 63, 64, 65), (members, depth) => {
+      const names = members.map(([one, choices]) => `"${spelled(one, choices)}"`)
+      const object = `{${names.map((one) => `${one}:0`).join(',')}}`
+      const text = `${'{"o":'.repeat(depth)}${object}${'}'.repeat(depth)}`
+      const isUnique = new Set(names.map((one) => JSON.parse(one))).size === names.length
+      const check = () => checkJson(bytes(text), { maxDepth: 128 })
+      if (isUnique) assert.doesNotThrow(check)
+      else assert.throws(check, /duplicate/)
+    }),
+    { numRuns: 5000 },
+  )
+})

@@ -17,6 +17,7 @@ test('an escaped name is read as its receiver reads it, whatever names earlier m
     ['{"p1":1,"\\\\":1}', '{"p1":1,"\\u0062":2}', '{"p1":1,"b":2}'],
     ['{"p2":1,"\\\\u006":1}', '{"p2":1,"\\u0066orce":true}', '{"p2":1,"force":true}'],
     ['{"p3":1,"\\\\\\\\":1}', '{"p3":1,"\\\\x":2}', '{"p3":1,"\\\\x":2}'],
+    ['{"p6":1,"\\u005c":1}', '{"p6":1,"\\u005cu0062":2}', '{"p6":1,"\\\\u0062":2}'],
     ['{"p4":1,"\\\\":1}', '{"p4":1,"\\n":[{"\\"":1}]}', '{"p4":1,"\\n":[{"\\"":1}]}'],
     [
       '[{"p5":1,"\\\\":1}]',
@@ -40,7 +41,7 @@ test('a misread text that is long is refused, and any other with escaped names i
   primed('{"q1":1,"\\\\":1}', '')
   assert.throws(() => parseStrict(long('\\u0062')), /a long text with member names whose escapes cannot be read/)
   assert.throws(() => parseChecked(long('\\u0062')), SyntaxError)
-  for (const name of ['C:\\\\x', 'pr\\u00e9nom', '\\u0062'])
+  for (const name of ['C:\\\\x', 'pr\\u00e9nom', '\\u0062', 'a\\u005cbcd', 'ab\\u005C\\n\\\\u0063'])
     assert.equal(
       own(parseStrict(long(name).replace('q1', `q${name.length}`))),
       own(JSON.parse(long(name).replace('q1', `q${name.length}`))),
