@@ -37,7 +37,7 @@ test('a held call appears without a reload, is approved by keys, and passes', as
     tool: 'delete_note',
     args: { name: 'first' },
   })
-  const link = page.getByRole('link', { name: 'notes/delete_note' })
+  const link = page.getByRole('link', { name: 'notes/delete_note' }).first()
   await link.click()
   await page.getByRole('heading', { name: 'delete_note of notes' }).waitFor()
   await page.getByText('deleting needs a second pair of eyes').waitFor()
@@ -101,7 +101,7 @@ test('the timeline of a session has its calls, refusals and approvals, and a rev
   const held = plat.callTool({ session: 'story', tool: 'delete_note', args: { name: 'cut' } })
   await page.getByText(/1$/).first().waitFor()
   await page.getByRole('button', { name: 'Revoke …' }).click()
-  await page.getByText('running calls and open streams').waitFor()
+  await page.getByRole('listitem').filter({ hasText: '1 pending approval' }).waitFor()
   await page.getByLabel('Reason').fill('the test ends it')
   await page.getByRole('button', { name: 'Revoke', exact: true }).click()
   assert.match(await held, /revoked/)
@@ -143,7 +143,7 @@ test('costs, servers, access and the state of the last minutes are those of the 
   await open('now')
   await page.getByRole('link', { name: /Refusals/ }).waitFor()
   await open('servers')
-  await page.getByRole('heading', { name: 'Servers' }).waitFor()
+  await page.getByRole('heading', { name: 'Servers', exact: true }).waitFor()
   await open('access')
   await page.getByRole('button', { name: 'Revoke …' }).click()
   await page.getByRole('combobox', { name: 'What' }).selectOption('agent')
@@ -161,7 +161,7 @@ test('axe-core finds nothing on any page, in both themes', async () => {
     .callTool({ session: 'axe', tool: 'delete_note', args: { a: 1 }, signal: held.signal })
     .catch(() => '')
   await open('approvals')
-  const link = page.getByRole('link', { name: 'notes/delete_note' })
+  const link = page.getByRole('link', { name: 'notes/delete_note' }).first()
   const approval = (await link.getAttribute('href'))?.replace('/console/', '') ?? ''
   for (const theme of ['light', 'dark']) {
     for (const path of [...PAGES, approval, 'sessions/default%2Fassistant%2Fstory', 'ledger/1', 'nothing']) {
