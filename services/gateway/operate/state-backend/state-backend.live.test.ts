@@ -127,7 +127,16 @@ test('500 concurrent calls at two gateways never exceed a shared cap, and use al
   const journals = await postgres.rows('SELECT name FROM replicas.journal ORDER BY name')
   assert.deepEqual(
     journals.map(({ name }) => name),
-    ['approval-arguments', 'approvals', 'console-sessions', 'pins', 'revocations', 'taints', 'tasks'],
+    [
+      'approval-arguments',
+      'approval-sessions',
+      'approvals',
+      'console-sessions',
+      'pins',
+      'revocations',
+      'taints',
+      'tasks',
+    ],
   )
 })
 
