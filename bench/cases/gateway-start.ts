@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { makeKeys, startGateway } from '../harness/plat.ts'
+import { buildPackage, makeKeys, startGateway } from '../harness/plat.ts'
 import { type BenchCase, type Row, row } from '../harness/report.ts'
 import { median } from '../harness/stats.ts'
 import { sampleRecord } from './ledger.ts'
@@ -15,17 +15,18 @@ const IDLE_MS = 1_500
 const LAST_SEGMENT_BYTES = 32 * MIB
 const BATCH = 4_000
 
-/** Time to ready and resident memory of a gateway with sealed segments, compared with one whose ledger is empty. */
+/** Time to ready and resident memory of the package's gateway with sealed segments, compared with one whose ledger is empty. */
 export const gatewayStart: BenchCase = {
   name: 'gateway-start',
   async run({ dir }) {
     const keys = await makeKeys(dir)
+    const bin = buildPackage(dir)
     const rows: Row[] = []
     let emptyMib = 0
     for (const count of [0, ...SIZES]) {
       const folder = path.join(dir, `segments-${count}`)
       if (count > 0) await prepare(path.join(folder, 'gateway', 'audit.jsonl'), count)
-      const { ms, mib, cpuMs } = await measure(() => startGateway(folder, keys, 'http://127.0.0.1:9/mcp'))
+      const { ms, mib, cpuMs } = await measure(() => startGateway(folder, keys, 'http://127.0.0.1:9/mcp', { bin }))
       if (count === 0) emptyMib = mib
       const what = `with ${count} sealed segments (${Math.round((count * SEGMENT_BYTES) / MIB / 1024)} GiB)`
       rows.push(

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import path from 'node:path'
-import { type Keys, makeKeys, startGateway, startIdentity } from '../harness/plat.ts'
+import { buildPackage, type Keys, makeKeys, startGateway, startIdentity } from '../harness/plat.ts'
 import { type Server, startServer } from '../harness/proc.ts'
 import { type BenchCase, type Row, row } from '../harness/report.ts'
 import { median } from '../harness/stats.ts'
@@ -46,9 +46,7 @@ export const start: BenchCase = {
   name: 'start',
   async run({ dir }) {
     const keys = await makeKeys(dir)
-    const folder = path.join(dir, 'package')
-    execFileSync(process.execPath, [path.join(ROOT, 'tools/package/run.ts'), folder])
-    const packed = path.join(folder, 'bin')
+    const packed = buildPackage(dir)
     const rows: Row[] = []
     for (const subject of subjectsOf(packed)) rows.push(...(await measure(subject, path.join(dir, subject.name), keys)))
     return [...rows, help(packed)]

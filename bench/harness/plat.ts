@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -21,6 +22,13 @@ export async function makeKeys(dir: string): Promise<Keys> {
   const files = await generateKeyFiles(path.join(dir, 'keys'))
   const signer = await openSigner(files.keyPath)
   return { ...files, signer }
+}
+
+/** Builds the npm package, which is what users run; returns the folder of its programs. */
+export function buildPackage(dir: string): string {
+  const folder = path.join(dir, 'package')
+  execFileSync(process.execPath, [path.join(ROOT, 'tools/package/run.ts'), folder])
+  return path.join(folder, 'bin')
 }
 
 /** A session token of the bench's agent, as the broker mints them; each has its own `jti`. */
