@@ -27,6 +27,12 @@ test('every member that names a file, a container or a vector store is found', (
     { tools: [{ retrieval: { vertexAiSearch: { datastore: 'x' } } }] },
     { tools: [{ retrieval: { vertexRagStore: { ragResources: [{ ragCorpus: 'x' }] } } }] },
     { contents: [{ parts: [{ fileData: { fileUri: 'x' } }] }] },
+    { contents: [], cachedContent: 'x' },
+    { contents: [], cached_content: 'x' },
+    { 'images[][file_id]': 'x' },
+    { 'file_ids[]': ['x'] },
+    { 'container[id]': 'x' },
+    { 'images[][image_url][]': ['data:image/png;base64,AAAA'], 'mask[file_id]': 'x' },
     { contents: [{ parts: [{ functionResponse: { name: 'f', parts: [{ fileData: { fileUri: 'x' } }] } }] }] },
   ]
   for (const request of requests) assert.deepEqual(idsIn(request), ['x'], JSON.stringify(request))

@@ -11,6 +11,7 @@ export interface StoredContent {
 const IDS: ReadonlySet<string> = new Set([
   ...['file_id', 'file_ids', 'input_file_id', 'container', 'container_id', 'vector_store_id', 'vector_store_ids'],
   ...['fileSearchStoreNames', 'file_search_store_names', 'datastore', 'ragCorpus', 'ragCorpora', 'ragFileIds'],
+  ...['cachedContent', 'cached_content'],
 ])
 /** Members with addresses, and those of Google's API, which also accept names of files. */
 const ADDRESSES: ReadonlySet<string> = new Set(['url', 'uri', 'image_url', 'file_url'])
@@ -55,7 +56,8 @@ interface Search {
 function addMembers(holder: JsonObject, { isRequest, open, found }: Search): void {
   for (const name in holder) {
     const value = holder[name]
-    if (typeof value === 'string') {
+    if (isRequest && name.includes('[')) addField(name, value, found)
+    else if (typeof value === 'string') {
       if (value !== '' && isName(name, value)) found.push({ param: name, id: value })
     } else if (typeof value === 'object' && value !== null && !isOpaque(name, holder, isRequest)) {
       const ids = IDS.has(name) ? idsIn(value) : NO_IDS
@@ -63,6 +65,14 @@ function addMembers(holder: JsonObject, { isRequest, open, found }: Search): voi
       open.push(value)
     }
   }
+}
+
+/** A field of a form: `images[][file_id]` is the member of an object to a provider, and text here. */
+function addField(name: string, value: unknown, found: StoredContent[]): void {
+  const members = name.split(/[[\]]+/)
+  for (const id of Array.isArray(value) ? value : [value])
+    if (typeof id === 'string' && id !== '' && members.some((member) => isName(member, id)))
+      found.push({ param: name, id })
 }
 
 function isName(name: string, value: string): boolean {

@@ -252,6 +252,18 @@ test('forms that can be read in two ways, or are too large, are refused before a
     [`${fields}${part('name="x[]"')}${part('name="x"')}${file}--b--`, /^400 .*x is stated with brackets and without/],
     [`${fields}${part('name="image"; filename="a"', 'x'.repeat(2_000_000))}--b--`, /^413 .*modelUploads\.maxBytes/],
     [fields + part('name="user"').repeat(64), /^400 .*more than 64 parts/],
+    [
+      `${fields}${part('name="images[][file_id]"', 'file-1')}${file}--b--`,
+      /^403 .*file_id\] names content at the provider/,
+    ],
+    [
+      `${fields}${part('name="mask[image_url]"', 'gs://a/b')}${file}--b--`,
+      /^403 .*image_url\] names content at the prov/,
+    ],
+    [
+      `${fields}${part('name="file_ids[]"', 'file-1')}${file}--b--`,
+      /^403 .*file_ids\[\] names content at the provider/,
+    ],
   ]
   for (const [body, expected] of refused) assert.match(await send(body), expected)
   assert.match(await send('{}', 'application/json'), /^415 /)

@@ -25,6 +25,8 @@ test('a chat that names a file of the account is denied as one that names no fil
   const document = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: [{ type: 'document', source }] }] }
   const translated = await as({}, {}, 'messages')(document)
   assert.deepEqual([translated.status, JSON.parse(translated.text).error.code], [403, 'policy_denied'])
+  const cached = { google: { cached_content: 'cachedContents/of-another-agent' } }
+  assert.equal((await ask({ ...chat, extra_body: cached })).status, 403)
   assert.equal(provider.calls.length, 0)
   assert.equal((await ask({ ...chat, metadata: { file_id: 'mine' } })).status, 200)
 })
