@@ -160,7 +160,7 @@ export class PartVerifier {
       if (strict || tree !== null || line.seq === 0) {
         const text = buffer.subarray(from, from + line.length)
         if (line.seq === 0) this.#ledgerId = ledgerIdOf(text)
-        const what = strict ? strictProblem(text) : null
+        const what = strict ? strictProblem(text, line.recEnd) : null
         if (what !== null) return { kind: 'broken', what }
         tree?.add(leafHash(text))
       }

@@ -1,9 +1,15 @@
 import { isUtf8 } from 'node:buffer'
 import { canonicalJson, isObject, type JsonObject } from '@plat/core'
+import { REC_START } from '../format.ts'
+import { isOrdinaryRecord } from './ordinary-record.ts'
 
-/** Checks a line beyond its hash: UTF-8, canonical JSON without duplicate members, a kind, a time. Returns null when it is in order. */
-export function strictProblem(line: Buffer): string | null {
+/**
+ * Checks a line beyond its hash and frame, which must be valid: UTF-8, canonical JSON without duplicate members, a kind, a time. Returns null when it
+ * is in order. `recEnd`: the offset of the byte after the record.
+ */
+export function strictProblem(line: Buffer, recEnd: number): string | null {
   if (!isUtf8(line)) return 'the line is not UTF-8'
+  if (isOrdinaryRecord(line, REC_START, recEnd)) return null
   const text = line.toString()
   const value = parsed(text)
   if (!isObject(value) || !isObject(value.rec)) return 'the line is not JSON'
