@@ -43,6 +43,6 @@ async function openKey(key: string) {
   try {
     return await openCipher(key)
   } catch (error) {
-    throw new CommandError(`--key ${error instanceof Error ? error.message : 'cannot be opened'}`, 2)
+    throw new CommandError(`-key ${error instanceof Error ? error.message : 'cannot be opened'}`, 2)
   }
 }

@@ -82,7 +82,9 @@ test('verify advises to restore a sealed segment that is damaged, and names one 
   printed = []
   rmSync(segment)
   assert.equal(await auditVerify({ path, output: 'table' }, output), 2)
-  assert.match(complained[0] ?? '', /0{20}\.jsonl is missing: restore this segment of the ledger from a copy/)
+  assert.match(complained[0] ?? '', /0{20}\.jsonl is missing: restore it from a copy with `plat audit repair/)
+  assert.equal(await auditRepair({ path }, output), 2)
+  assert.match(complained[1] ?? '', /0{20}\.jsonl is missing: restore it from a copy with `plat audit repair/)
 })
 
 test('verify says where segments that left are archived, and that the rest is valid', async () => {

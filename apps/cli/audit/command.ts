@@ -24,7 +24,7 @@ export function addAudit(plat: Command): void {
     .description(
       'Reads the whole ledger on all cores and checks every hash.\n' +
         `${exitCodesLine(findings['audit verify'])} ${FURTHER_CODES}\n` +
-        'Uses <path>.head, <path>.checkpoints and the keys in <path>.jwks unless --checkpoint and --key are given. The ledger of a gateway ' +
+        'Uses <path>.head, <path>.checkpoints and the keys in <path>.jwks unless -checkpoint and -key are given. The ledger of a gateway ' +
         'elsewhere is copied first, into a temporary folder.',
     )
     .addOption(dir())

@@ -203,6 +203,7 @@ test('show leads from a call to its approval, cost, rule, and the receipt that i
   const json = JSON.parse((await show({ output: 'json' })).text)
   assert.deepEqual([json.records.length, json.receipt.seq, json.proof], [3, 16, 'proven'])
   await assert.rejects(show({}, 'nosuch'), /the ledger has no call nosuch/)
+  await assert.rejects(show({ file: join(dir, 'resources') }), /resources has no resources\/ folder/)
   await assert.rejects(
     show({ key: join(dir, 'none') }),
     (error) => error instanceof CommandError && error.exitCode === 2,

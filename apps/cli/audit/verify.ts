@@ -29,7 +29,7 @@ const LONG_LEDGER_BYTES = 64 * 1024 * 1024
 
 const BESIDE =
   'Checked with the files beside the ledger (.head, .checkpoints, .jwks) that exist; write access to the folder allows replacing them. ' +
-  'Use --key and --checkpoint for copies that are stored elsewhere.'
+  'Use -key and -checkpoint for copies that are stored elsewhere.'
 
 const FETCHED =
   'Checked with checkpoints and keys of the gateway itself. Use -key and -checkpoint for copies that are stored elsewhere.'

@@ -25,11 +25,7 @@ export interface FolderTrial {
  * @throws CommandError if gateway.json or the policies have errors
  */
 export async function withTrial<T>(dir: string, use: (folder: FolderTrial) => Promise<T>): Promise<T> {
-  const home = homeOf(dir)
-  if (!existsSync(join(home.dir, 'resources')))
-    throw new CommandError(
-      `${home.dir} has no resources/ folder; name a directory that has one, or write one with plat init`,
-    )
+  const home = homeWithResources(dir)
   return withRendered(home, async (folder) => {
     const { config, errors } = folder.gateway
     if (config === null) throw new CommandError((await locateProblems(home.dir, errors)).join('\n'))
@@ -55,6 +51,15 @@ export async function withTrial<T>(dir: string, use: (folder: FolderTrial) => Pr
   })
 }
 
+/** @throws CommandError if the directory has no resources/ folder */
+function homeWithResources(dir: string): PlatFolder {
+  const home = homeOf(dir)
+  if (existsSync(join(home.dir, 'resources'))) return home
+  throw new CommandError(
+    `${home.dir} has no resources/ folder; name a directory that has one, or write one with plat init`,
+  )
+}
+
 /** Returns the provider of a model route of gateway.json or of an Agent; null: there is no such route. */
 async function providersIn({ rendered, gateway }: RenderedFolder): Promise<(route: string) => string | null> {
   const decoded = decodeModels(await readFile(join(rendered, 'models.json')))
@@ -66,9 +71,12 @@ async function providersIn({ rendered, gateway }: RenderedFolder): Promise<(rout
   }
 }
 
-/** Returns file and line of a rule of a folder with resources; null when the folder has no such policy. */
+/**
+ * Returns file and line of a rule of a folder with resources; null when the folder has no such policy.
+ * @throws CommandError if the directory has no resources/ folder
+ */
 export async function placeOfRule(dir: string, rule: Pick<Verdict, 'policy' | 'rule'>): Promise<string | null> {
-  return await withRendered(homeOf(dir), (folder) => locateRule(folder, rule))
+  return await withRendered(homeWithResources(dir), (folder) => locateRule(folder, rule))
 }
 
 async function locateRule(

@@ -52,6 +52,6 @@ function namedIn(line: Buffer): number[] | null {
 
 function damaged(seq: number): SegmentListError {
   return new SegmentListError(
-    `record ${seq}, which names calls that were open when its segment was sealed, is damaged: restore this segment of the ledger from a copy`,
+    `record ${seq}, which names calls that were open when its segment was sealed, is damaged: restore this segment from a copy with \`plat audit repair <ledger> -from <copy>\``,
   )
 }

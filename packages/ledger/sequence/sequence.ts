@@ -216,7 +216,9 @@ export class LedgerSequence implements ReadAt {
     if (now?.segment?.file === null) throw new ArchivedError(this.#ledgerPath, now.segment)
     const moved = now === undefined ? null : await this.#open(now.path)
     if (moved === null) {
-      throw new SegmentListError(`${part.path} is missing: restore this segment of the ledger from a copy`)
+      throw new SegmentListError(
+        `${part.path} is missing: restore it from a copy with \`plat audit repair <ledger> -from <copy>\``,
+      )
     }
     return moved
   }

@@ -310,7 +310,7 @@ test('a list without a valid record of a segment is named, and a missing file as
   for (const threads of [0, 1])
     await assert.rejects(
       verifyLedger(missing.path, { threads }),
-      new RegExp(`${basename(file)} is missing: restore this segment`),
+      new RegExp(`${basename(file)} is missing: restore it from a copy`),
     )
 })
 

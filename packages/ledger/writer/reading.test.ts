@@ -89,7 +89,7 @@ test('a reader that comes to a missing segment says so and leaves no file open',
   disk.rename(missing.path, `${missing.path}.away`)
   const all = Buffer.alloc(await sequence.size())
   for (let attempt = 0; attempt < 3; attempt++)
-    await assert.rejects(sequence.read(all, 0), /is missing: restore this segment of the ledger from a copy/)
+    await assert.rejects(sequence.read(all, 0), /is missing: restore it from a copy with `plat audit repair/)
   await sequence.close()
   assert.equal(open, 0)
 })

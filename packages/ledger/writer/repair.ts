@@ -18,6 +18,8 @@ export interface Repaired {
   readonly damage: Damage | null
   /** File with the removed bytes; null when there are none. */
   readonly aside: { readonly file: string; readonly bytes: number } | null
+  /** Files of sealed segments that are neither there nor listed as archived; only a copy replaces them. */
+  readonly missing: readonly string[]
 }
 
 /**
@@ -49,7 +51,10 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
         await setHeadAside(path, entries)
       }
       const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found }, asideFirst)
-      repaired = { entries, damage: found.damage, aside }
+      const missing = sequence.parts
+        .filter((part) => part.segment !== null && part.segment.file !== null && !files.exists(part.path))
+        .map((part) => part.path)
+      repaired = { entries, damage: found.damage, aside, missing }
     } finally {
       handle.close()
     }

@@ -68,7 +68,7 @@ test('a start reads no sealed segment, keeps recent records, and damage in one i
   rmSync(join(path, '..', missing))
   const third = await opened(path, { seq: position.seq, hash: position.hash })
   await until(async () => third.gauge('damaged_segments') === 2, 'the missing segment')
-  assert.match((await headOf(third.audit)).damagedSegments[1].problem, /is missing: restore this segment/)
+  assert.match((await headOf(third.audit)).damagedSegments[1].problem, /is missing: restore it from a copy/)
   await third.audit.close()
   await assert.rejects(opened(path, null), /is a sealed segment/)
 })
