@@ -16,7 +16,10 @@ import type { BindingEvent } from '../call/bindings/events.ts'
 import { agentOf, callerOf, type Identity } from '../call/facts.ts'
 import { testTarget } from '../call/testing/call.ts'
 import { testIdentity } from '../call/testing/identity.ts'
+import { scopeOf } from '../decide/approvals/grants/scope.ts'
+import { digestOf } from '../decide/approvals/question/digest.ts'
 import { sessionKey } from '../decide/approvals/store/book.ts'
+import { callOf } from '../decide/approvals/testing/call.ts'
 import { BudgetTable, type Match } from '../decide/budgets/caps/table.ts'
 import { allOf, conditionsOf } from '../decide/policy/rules/conditions.ts'
 import { rateOf } from '../decide/policy/rules/rates.ts'
@@ -144,6 +147,14 @@ function rolesBy(entry: string, place: 'everywhere' | 'namespace') {
     String(may(principalOf({ user: user ?? '', groups }, grants), 'viewer', namespace))
 }
 
+/** A call of a principal, as approvals cover it. */
+function decidedCall(identity: Identity) {
+  const call = callOf({})
+  return { ...call, facts: { ...call.facts, identity } }
+}
+const approvedCall = async (who: Identity) => (await digestOf(decidedCall(who), 'r')) ?? assert.fail()
+const approvedSession = (who: Identity) => scopeOf(decidedCall(who), []) ?? assert.fail()
+
 /** Owner of a task that an agent gave to Ada. */
 async function taskOwner() {
   const bindings = await Bindings.open({
@@ -191,6 +202,8 @@ const DECISIONS: Readonly<
   // A user is revoked under this name at every issuer: more callers are refused, never fewer.
   'revocation of a user': [revokes({ user: 'ada' }), ['user']],
   'revocation of a user of one issuer': [revokes({ user: `${ada.issuer}#ada` }), ['user', 'issuer']],
+  'approval of a call': [approvedCall, ['tenant', 'namespace', 'agent', 'session', 'user', 'issuer']],
+  'approval for a session': [approvedSession, ['tenant', 'namespace', 'agent', 'session', 'user', 'issuer']],
   'approvals withdrawn by session': [
     ends({ session: `${ada.namespace}/${ada.agent}/${ada.session}` }),
     ['namespace', 'agent', 'session'],

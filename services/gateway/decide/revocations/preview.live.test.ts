@@ -23,7 +23,7 @@ function callerOf(name: string, own: Partial<Identity> = {}): Identity {
   }
 }
 
-test('a preview counts the calls that a revocation would end: own, of delegations and of forks, and no others', () => {
+test('a preview counts the calls that a revocation would end: own, of delegations and of forks, and no others', async () => {
   const first = { namespace: 'default', agent: 'a', session: 's1' }
   const callers: readonly (readonly [Identity, boolean])[] = [
     [callerOf('default/a/s1'), false],
@@ -42,23 +42,25 @@ test('a preview counts the calls that a revocation would end: own, of delegation
     pendingOf: ({ session }: { session: string }) => (session === 's1' ? 2 : 0),
     clock: new TestClock(),
   }
-  const preview = previewOf({ session: 'default/a/s1' }, parts)
+  const all = () => true
+  const preview = await previewOf({ session: 'default/a/s1' }, parts, all)
   assert.deepEqual([preview.calls, preview.tokens, preview.pendingApprovals], [{ total: 4, long: 1 }, 3, 2])
   assert.deepEqual(
     preview.sessions.items.map(({ id, relation, calls }) => `${id} ${relation} ${calls}`),
     ['default/a/s1 own 2', 'default/a/s3 forked 1', 'default/b/s2 delegated 1'],
   )
   assert.deepEqual([preview.sessions.delegated, preview.sessions.forked], [1, 1])
-  assert.equal(previewOf({ agent: 'default/a' }, parts).sessions.total, 5)
-  assert.equal(previewOf({ all: true }, parts).sessions.total, 6)
-  assert.deepEqual(previewOf({ jti: 'jti of default/a/s4' }, parts).calls, { total: 1, long: 0 })
+  assert.equal((await previewOf({ agent: 'default/a' }, parts, all)).sessions.total, 5)
+  assert.equal((await previewOf({ all: true }, parts, all)).sessions.total, 6)
+  assert.deepEqual((await previewOf({ jti: 'jti of default/a/s4' }, parts, all)).calls, { total: 1, long: 0 })
 })
 
-/** A gateway with two held calls of one session. */
-async function setUp(t: TestContext) {
+/** A gateway with two held calls of one session, and those of `others`, by the claims of their tokens. */
+async function setUp(t: TestContext, others: readonly object[] = []) {
   const policyFile = join(tempFolder(), 'policies.json')
   const rules = [{ name: 'ask', action: 'require_approval' }]
-  await writeFile(policyFile, policiesFile([testPolicy({ rules })]))
+  const bank = { name: 'bank/all', namespace: 'bank', agents: ['teller'] }
+  await writeFile(policyFile, policiesFile([testPolicy({ rules }), testPolicy({ ...bank, rules })]))
   const people = await provider(t)
   const { gateway, issuer } = await started(t, {
     policyFile,
@@ -70,11 +72,12 @@ async function setUp(t: TestContext) {
   })
   const names = { plat_ns: 'default', plat_agent: 'assistant', plat_session: 's1' }
   const sub = 'spiffe://plat.local/ns/default/agent/assistant/session/s1'
-  const held = ['a', 'b'].map((name) =>
+  const claims = [{ sub, ...names }, { sub, ...names }, ...others]
+  const held = claims.map((own, name) =>
     fetch(`${gateway.url}/mcp/notes`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${issuer.token({ sub, scope: 'tools:notes', ...names })}`,
+        authorization: `Bearer ${issuer.token({ scope: 'tools:notes', ...own })}`,
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
       },
@@ -95,7 +98,10 @@ async function setUp(t: TestContext) {
     })
     return { status: response.status, body: JSON.parse(await response.text()) }
   }
-  await until(async () => (await admin('GET', 'approvals?state=pending')).body.items.length === 2, 'both calls wait')
+  await until(
+    async () => (await admin('GET', 'approvals?state=pending')).body.items.length === held.length,
+    'all calls wait',
+  )
   return { admin, held, as: (group: string) => people.token({ groups: [group] }) }
 }
 
@@ -134,4 +140,25 @@ test('only those who may revoke a target see what that would end', async (t) => 
   assert.equal(extra.status, 400)
   await admin('POST', 'revocations', { target })
   await Promise.all(held)
+})
+
+test('a session of another namespace that the target delegated to is counted, and not named', async (t) => {
+  const own = 'spiffe://plat.local/ns/default/agent/assistant/session/s1'
+  const names = { plat_ns: 'bank', plat_agent: 'teller', plat_session: 'secret' }
+  const sub = 'spiffe://plat.local/ns/bank/agent/teller/session/secret'
+  const delegated = { sub, ...names, act: { sub: own, act: { sub: 'user:uma' } }, plat_delegator_jti: 'j' }
+  const { admin, held, as } = await setUp(t, [delegated])
+  const target = { session: 'default/assistant/s1' }
+  const { body } = await admin('POST', 'revocations/preview', { target }, await as('oncall'))
+  const { calls, sessions, pendingApprovals } = body
+  assert.deepEqual([calls.total, sessions.total, sessions.delegated, pendingApprovals], [3, 2, 1, 3])
+  assert.deepEqual(
+    sessions.items.map(({ id }: { id: string }) => id),
+    ['default/assistant/s1'],
+  )
+  assert.doesNotMatch(JSON.stringify(body), /bank|teller|secret|uma/)
+  const whole = await admin('POST', 'revocations/preview', { target })
+  assert.match(JSON.stringify(whole.body), /bank\/teller\/secret/)
+  await admin('POST', 'revocations', { target })
+  for (const response of await Promise.all(held)) assert.match(await response.text(), /revoked/)
 })

@@ -1,4 +1,4 @@
-import { type Clock, rfc3339 } from '@plat/core'
+import { type Clock, mapInSlices, rfc3339 } from '@plat/core'
 import { type AdminRoutes, bodyAs } from '../../admin/index.ts'
 import type { Identity } from '../../call/index.ts'
 import { previewSchema, type RevocationTarget } from './format.ts'
@@ -13,7 +13,7 @@ const ITEMS_MAX = 100
 export interface PreviewParts {
   readonly live: { each(visit: (call: { readonly identity: Identity; readonly long: boolean }) => void): void }
   /** Sessions that have called. */
-  readonly sessions: () => Iterable<AbsentSession>
+  readonly sessions: () => Iterable<Readonly<AbsentSession>>
   readonly pendingOf: (session: AbsentSession) => number
   readonly clock: Pick<Clock, 'now'>
 }
@@ -35,15 +35,22 @@ export function createPreviewRoutes(parts: PreviewParts): { readonly routes: Adm
         context.on('POST /v1/revocations/preview', async ({ body }, _reply, caller) => {
           const { target } = bodyAs(previewSchema, body)
           caller.demand(namespaceOf(target))
-          return previewOf(target, parts)
+          return await previewOf(target, parts, (namespace) => caller.sees(namespace))
         })
       },
     },
   }
 }
 
-/** Evaluates every call in progress and every listed session as if the target were revoked. */
-export function previewOf(target: RevocationTarget, { live, sessions, pendingOf, clock }: PreviewParts): PreviewView {
+/**
+ * Evaluates every call in progress and every listed session as if the target were revoked. Delegated and forked sessions can be of other namespaces: all
+ * are counted, and those in namespaces that `sees` accepts are named.
+ */
+export async function previewOf(
+  target: RevocationTarget,
+  { live, sessions, pendingOf, clock }: PreviewParts,
+  sees: (namespace: string) => boolean,
+): Promise<PreviewView> {
   const list = new RevocationList()
   const createdAt = rfc3339(clock.now())
   list.add({ id: 'preview', target, mode: 'revoke', reason: '', createdAt, expiresAt: null })
@@ -58,10 +65,12 @@ export function previewOf(target: RevocationTarget, { live, sessions, pendingOf,
     tokens.add(identity.jti)
     found.getOrInsertComputed(idOf(identity), () => ({ session: identity, relation, calls: 0 })).calls++
   })
-  for (const session of sessions())
+  await mapInSlices([...sessions()], (session) => {
     if (list.hasEnded(session, clock))
       found.getOrInsertComputed(idOf(session), () => ({ session, relation: 'own', calls: 0 }))
-  const items = [...found].map(([id, one]) => itemOf(id, one, pendingOf))
+  })
+  const items = await mapInSlices(found, ([id, one]) => itemOf(id, one, pendingOf))
+  const named = items.filter(({ id }) => sees(id.split('/', 1)[0] ?? ''))
   return {
     calls: { total: calls, long },
     tokens: tokens.size,
@@ -69,7 +78,7 @@ export function previewOf(target: RevocationTarget, { live, sessions, pendingOf,
       total: items.length,
       delegated: items.filter(({ relation }) => relation === 'delegated').length,
       forked: items.filter(({ relation }) => relation === 'forked').length,
-      items: items
+      items: named
         .toSorted((one, other) => other.calls - one.calls || (one.id < other.id ? -1 : 1))
         .slice(0, ITEMS_MAX),
     },

@@ -60,7 +60,7 @@ test('an approval for one call lets nothing else pass', async () => {
   assert.equal(await outcomeOf(here, other), 'waits')
 })
 
-test('an approval for a session covers no other session, agent, user of the namespace, server, tool, rule or definition', async () => {
+test('an approval for a session covers no other session, agent, namespace, user, server, tool, rule or definition', async () => {
   const here = await approved()
   const pin = { digest: 'sha256:d', mode: 'enforce', approve: false } as const
   const others: readonly TestCallFacts[] = [
@@ -68,6 +68,8 @@ test('an approval for a session covers no other session, agent, user of the name
     { agent: 'b' },
     { namespace: 'shop' },
     { tenant: 'acme' },
+    { user: 'ada' },
+    { issuer: 'https://other.example' },
     { key: 'default/other' },
     { tool: 'delete_all' },
     { rule: 'two people' },

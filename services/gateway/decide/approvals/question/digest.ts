@@ -9,7 +9,7 @@ export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
 }
 
 /**
- * Returns the digest of an approval as hex SHA-256. It covers the session, the tool and its server, the arguments, everything else of
+ * Returns the digest of an approval as hex SHA-256. It covers the session with its user, the tool and its server, the arguments, everything else of
  * the sender that is forwarded, and the rule. Numbers that no double represents exactly enter as source text, so arguments that differ
  * only beyond 2^53 never share an approval. `ruleSha256` covers the text of the rule and the name of its policy. Returns null if the
  * arguments have no canonical form (an escaped lone surrogate).
@@ -29,7 +29,7 @@ const LONG_BYTES = 64 * 1024
 
 function boundValue(call: Bound, ruleSha256: string | null, args: unknown): unknown {
   const { identity, target, pin } = call.facts
-  const { namespace, agent, session } = identity
+  const { namespace, agent, session, issuer, user } = identity
   // In the order of the canonical form: the engine writes what is in order many times faster.
   return {
     arguments: args,
@@ -41,6 +41,8 @@ function boundValue(call: Bound, ruleSha256: string | null, args: unknown): unkn
     target: target.key,
     tenant: identity.tenant,
     tool: target.tool,
+    // The name of a session may be used again, for a person who must not approve the call or who was not there when it was approved.
+    user: [issuer, user],
   }
 }
 

@@ -9,6 +9,8 @@ export interface TestCallFacts {
   readonly namespace?: string
   readonly agent?: string
   readonly session?: string
+  readonly user?: string
+  readonly issuer?: string
   readonly expiresAt?: number
   readonly operation?: Operation
   readonly method?: string
@@ -86,6 +88,8 @@ function identityOf({
   namespace = 'default',
   agent = 'a',
   session = 's',
+  user = 'uma',
+  issuer = 'i',
   expiresAt = Infinity,
 }: TestCallFacts) {
   return {
@@ -94,7 +98,7 @@ function identityOf({
     namespace,
     agent,
     session,
-    user: 'uma',
+    user,
     groups: [],
     verified: null,
     tier: 'tier-0',
@@ -106,7 +110,7 @@ function identityOf({
     chain: [],
     expiresAt,
     jkt: null,
-    issuer: 'i',
+    issuer,
     forkRoot: null,
     inheritedTaints: [],
   }
