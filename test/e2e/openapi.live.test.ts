@@ -46,6 +46,16 @@ const document = {
       },
     },
     '/picture': { get: { operationId: 'picture', responses: { 200: { description: '' } } } },
+    '/search': {
+      get: {
+        operationId: 'search',
+        parameters: [
+          { name: 'account', in: 'query', schema: { type: 'string' } },
+          { name: 'filter', in: 'query', schema: { type: 'object', additionalProperties: { type: 'string' } } },
+        ],
+        responses: { 200: { description: '' } },
+      },
+    },
     '/away': { get: { operationId: 'away', responses: { 200: { description: '' } } } },
   },
   components: {
@@ -97,6 +107,7 @@ before(async () => {
     rules: [
       { name: 'all', action: 'allow' },
       { name: 'no', action: 'deny', match: { tools: ['deletePet'] }, reason: 'pets stay' },
+      { name: 'mine', action: 'deny', when: "has(args.account) && args.account != 'mine'", reason: 'not yours' },
       { name: 'thirteen', action: 'deny', when: 'has(args.id) && args.id == 13', reason: 'not this one' },
     ],
   })
@@ -168,7 +179,7 @@ test('operations are tools with schemas, and only those that are allowed', async
   const { tools } = await pets.listTools()
   assert.deepEqual(
     tools.map(({ name }) => name),
-    ['getPet', 'addPet', 'picture', 'away'],
+    ['getPet', 'addPet', 'picture', 'search', 'away'],
   )
   const [get, add] = tools
   assert.deepEqual(get?.inputSchema.required, ['id'])
@@ -180,7 +191,7 @@ test('operations are tools with schemas, and only those that are allowed', async
   // Without rules only operations that read are tools.
   const remote = await client('remote')
   const names = (await remote.listTools()).tools.map(({ name }) => name)
-  assert.deepEqual(names, ['getPet', 'picture', 'away'])
+  assert.deepEqual(names, ['getPet', 'picture', 'search', 'away'])
   await remote.close()
 })
 
@@ -214,6 +225,25 @@ test('policy decides on tools and arguments, and a denied call reaches no API', 
   const thirteen = await pets.callTool({ name: 'getPet', arguments: { id: 13 } })
   assert.equal(denialOf({ result: thirteen }).message, 'not this one')
   assert.deepEqual(api.requests, [])
+  await pets.close()
+})
+
+test('an object in the query does not overwrite the argument that policy decided on', async () => {
+  const pets = await client('pets')
+  const search = async (args: Record<string, unknown>) => await pets.callTool({ name: 'search', arguments: args })
+  api.requests.length = 0
+  assert.equal(denialOf({ result: await search({ account: 'other' }) }).message, 'not yours')
+  for (const args of [{ account: 'mine', filter: { account: 'other' } }, { filter: { Account: 'other' } }])
+    assert.match(
+      textOf(await search(args)),
+      /^arguments\/filter: must not have a member with the name of another param/,
+    )
+  assert.deepEqual(api.requests, [])
+  await search({ account: 'mine', filter: { color: 'red' } })
+  assert.deepEqual(
+    api.requests.map(({ url }) => url),
+    ['/v1/search?account=mine&color=red'],
+  )
   await pets.close()
 })
 

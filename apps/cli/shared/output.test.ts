@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { stringify } from 'yaml'
+import { onScreen } from './output.ts'
 import { printList, printObject, printWideList } from './print.ts'
 
 test('no line of a table ends with blanks, so that a long cell does not make every line wrap', () => {
@@ -25,4 +27,22 @@ test('a table of long cells fits into 80 columns, and its longest cells are cut 
     `ID        EVENT      ${'TARGET'.padEnd(29)}  GROUNDS`,
     `12:00:00  completed  ${'everything/'.repeat(5).slice(0, 28)}…  ${'x'.repeat(27)}…`,
   ])
+})
+
+test('text of agents in JSON and YAML cannot control a terminal, and files get it unchanged', () => {
+  const record = {
+    tool: 'a\u009b2Jb',
+    user: '\u202egnp.exe',
+    reason: 'x\u001b[2J\u007f',
+    tag: '\u{e0041}',
+    name: 'é 猫',
+  }
+  for (const text of [JSON.stringify(record), stringify(record)]) {
+    const printed = onScreen(text, { isTTY: true })
+    assert.doesNotMatch(printed.replaceAll('\n', ''), /[\p{Cc}\p{Cf}]/u)
+    assert.match(printed, /a\\u009b2Jb/)
+    assert.match(printed, /é 猫/)
+    assert.equal(onScreen(text, {}), text)
+  }
+  assert.deepEqual(JSON.parse(onScreen(JSON.stringify(record), { isTTY: true })), record)
 })

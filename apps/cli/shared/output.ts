@@ -30,8 +30,21 @@ export interface Output {
 }
 
 export const terminal: Output = {
-  out: (text) => void process.stdout.write(`${text}\n`),
-  err: (text) => void process.stderr.write(`${text}\n`),
+  out: (text) => void process.stdout.write(`${onScreen(text, process.stdout)}\n`),
+  err: (text) => void process.stderr.write(`${onScreen(text, process.stderr)}\n`),
+}
+
+/** Characters that JSON and YAML write as they are, although terminals obey them: controls beyond ASCII, and marks that reorder text. */
+const OBEYED = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** Returns what is printed of a text: on a terminal with such characters as escapes of JSON, otherwise unchanged. */
+export function onScreen(text: string, stream: { readonly isTTY?: boolean }): string {
+  return stream.isTTY === true ? text.replace(OBEYED, escaped) : text
+}
+
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at))
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }
 
 /** Escapes control characters, so that text from agents cannot manipulate the terminal of an approver. */

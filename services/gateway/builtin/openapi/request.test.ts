@@ -39,6 +39,25 @@ test('values are written in the style of their parameter', () => {
   assert.equal(urlOf({}, [['a']]), 'arguments/q: must not have lists or objects within it')
 })
 
+test('a member of an object is never written as another parameter, however a server compares names', () => {
+  const account = { argument: 'account', name: 'account' }
+  const objects = ['filter', 'more'].map((argument) => ({ argument, name: argument, style: 'form' as const }))
+  for (const place of ['query', 'cookie'] as const) {
+    const tool = toolWith([account, ...objects].map((one) => ({ ...one, in: place })))
+    const sent = (values: object) => {
+      const request = requestOf(BASE, tool, { ...values })
+      return typeof request === 'string' ? request : (request.headers.cookie ?? request.url.search)
+    }
+    const refusal = 'arguments/filter: must not have a member with the name of another parameter'
+    for (const name of ['account', 'Account', ' account', 'account[]', 'more'])
+      assert.equal(sent({ filter: { [name]: 'x' } }), refusal, name)
+    assert.equal(sent({ account: 'mine', filter: { x: 1, account: 'x' } }), refusal)
+    assert.equal(sent({ filter: { x: 1, X: 2 } }), refusal)
+    assert.match(sent({ filter: { x: 1 }, more: { x: 2 } }), /^arguments\/more: must not/)
+    assert.match(sent({ account: 'mine', filter: { x: 1, filter: 2 } }), /account=mine.*x=1.*filter=2$/)
+  }
+})
+
 test('a value of the path never leads to another path, however often it is decoded', () => {
   for (const value of [
     '..',

@@ -39,6 +39,7 @@ function written(base: string, tool: ApiTool, values: Arguments): ApiRequest {
   const headers: Record<string, string> = {}
   const query: string[] = []
   const cookies: string[] = []
+  const owners = ownersOf(tool)
   let path = tool.path
   for (const parameter of tool.parameters) {
     const { argument } = parameter
@@ -49,9 +50,9 @@ function written(base: string, tool: ApiTool, values: Arguments): ApiRequest {
     }
     checkSize(argument, value, MAX_TARGET_CHARS)
     if (parameter.in === 'path') path = path.replaceAll(`{${parameter.name}}`, () => segmentOf(parameter, value))
-    else if (parameter.in === 'query') query.push(...pairsOf(parameter, value))
+    else if (parameter.in === 'query') query.push(...pairsOf(parameter, value, owners.query))
     else if (parameter.in === 'header') headers[parameter.name.toLowerCase()] = headerOf(parameter, value)
-    else cookies.push(...pairsOf(parameter, value))
+    else cookies.push(...pairsOf(parameter, value, owners.cookie))
   }
   if (cookies.length > 0) headers.cookie = cookies.join('; ')
   if ((headers.cookie ?? '').length > MAX_TARGET_CHARS) throw new UnwritableError('arguments: too long for cookies')
@@ -145,8 +146,34 @@ function decodedOnce(text: string): string {
 
 const SEPARATORS: Partial<Record<ApiParameter['style'], string>> = { spaceDelimited: '%20', pipeDelimited: '%7C' }
 
+/** The argument that has each name in a query, or among cookies. */
+type Owners = Map<string, string>
+
+function ownersOf({ parameters }: ApiTool): Readonly<Record<'query' | 'cookie', Owners>> {
+  const of = (place: ApiParameter['in']) =>
+    new Map(parameters.filter((one) => one.in === place).map(({ name, argument }) => [comparable(name), argument]))
+  return { query: of('query'), cookie: of('cookie') }
+}
+
+/** A name as the most lenient server compares it: without case, and `a[b]`, `a.b` and `a b` as PHP reads them. */
+function comparable(name: string): string {
+  const [base = ''] = name.split('[', 1)
+  return base.trim().toLowerCase().replaceAll(/[\s.]/g, '_')
+}
+
+/**
+ * Notes that a member of an object is written under its own name. Throws for the name of another parameter: a policy decides on the argument of that
+ * parameter, and the server may use either of the two.
+ */
+function claim(owners: Owners, { argument }: ApiParameter, member: string): void {
+  const name = comparable(member)
+  if ((owners.get(name) ?? argument) !== argument)
+    throw new UnwritableError(`arguments/${argument}: must not have a member with the name of another parameter`)
+  owners.set(name, `${argument}/${member}`)
+}
+
 /** Returns the `name=value` pairs of a parameter in the query or in cookies. */
-function pairsOf(parameter: ApiParameter, value: unknown): readonly string[] {
+function pairsOf(parameter: ApiParameter, value: unknown, owners: Owners): readonly string[] {
   const { argument, style, explode } = parameter
   const name = parameter.in === 'cookie' ? parameter.name : encoded(parameter.name)
   if (style === 'json') return [`${name}=${encoded(jsonOf(argument, value))}`]
@@ -155,6 +182,7 @@ function pairsOf(parameter: ApiParameter, value: unknown): readonly string[] {
   if (isObject(value) && !JSON.isRawJSON(value) && (explode || style === 'deepObject'))
     return Object.entries(value).map(([key, member]) => {
       const part = encoded(key.toWellFormed())
+      if (style !== 'deepObject') claim(owners, parameter, key)
       return pair(style === 'deepObject' ? `${name}%5B${part}%5D` : part, member)
     })
   return [`${name}=${joined(parameter, value, SEPARATORS[style] ?? ',')}`]
