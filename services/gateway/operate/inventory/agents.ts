@@ -1,4 +1,5 @@
 import type { PolicyEntry } from '@plat/resources/rendered'
+import { addressOf } from './address.ts'
 import type { ListedAgent, ListedRoute } from './parts.ts'
 import type { AgentView } from './view.ts'
 
@@ -29,7 +30,7 @@ export function agentViews({ policies, models, exposed }: Known): readonly Agent
 function exposedView({ skills, ...agent }: ListedAgent): NonNullable<AgentView['exposed']> {
   const { endpoint, protocolVersion, version, description, trust, streaming, jurisdiction } = agent
   return {
-    ...{ endpoint, protocolVersion, version, description, trust, streaming, jurisdiction },
+    ...{ endpoint: addressOf(endpoint), protocolVersion, version, description, trust, streaming, jurisdiction },
     skills: skills.map(({ id }) => id),
   }
 }

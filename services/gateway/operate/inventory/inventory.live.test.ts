@@ -26,6 +26,9 @@ const SERVER = {
   namespaces: [],
 } as const
 
+/** A segment of a path by which a service authenticates its caller. */
+const KEY = 'aB3dE6gH9jK2mN5pQ8sT1vW4'
+
 /** A gateway with files of two namespaces. */
 async function setUp(t: TestContext) {
   const dir = tempFolder()
@@ -48,13 +51,19 @@ async function setUp(t: TestContext) {
   const servers = {
     'default/notes': { ...SERVER, url: upstream.url },
     'bank/core': { ...SERVER, url: 'http://127.0.0.1:9/mcp?key=secret', namespaces: ['farm'] },
-    'bank/teller-own': { ...SERVER, url: 'http://127.0.0.1:9/own', implicit: true },
+    'bank/teller-own': { ...SERVER, url: `http://127.0.0.1:9/s/${KEY}/own`, implicit: true },
   }
   await put('upstreams.json', JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   const endpoint = { provider: 'openai', upstream: 'http://127.0.0.1:9/v1', model: 'small' }
   const models = { 'bank.teller': { ...endpoint, agent: 'bank/teller' } }
   await put('models.json', JSON.stringify({ version: 1, models }))
-  const teller = { endpoint: 'http://127.0.0.1:9/a2a', trust: 'untrusted', streaming: true, version: '1', skills: [] }
+  const teller = {
+    endpoint: 'http://127.0.0.1:9/a2a?key=secret',
+    trust: 'untrusted',
+    streaming: true,
+    version: '1',
+    skills: [],
+  }
   await put('agents.json', JSON.stringify({ version: 1, agents: { 'bank/teller': { ...teller, allowedCallers: [] } } }))
   const people = await provider(t)
   const { gateway, issuer } = await started(t, {
@@ -108,16 +117,20 @@ test('policies are listed as written, and each rule counts the calls that it dec
   assert.equal(defaultHits, 1)
 })
 
-test('servers are listed without the query of their address, and with who may use them', async (t) => {
+test('servers and agents are listed without keys in their addresses, and with who may use them', async (t) => {
   const { gateway } = await setUp(t)
   const { items } = await list(gateway, 'servers')
   const of = new Map(items.map((one: { id: string }) => [one.id, one]))
   assert.partialDeepStrictEqual(of.get('bank/core'), {
     ...{ kind: 'server', namespace: 'bank', sharedWith: ['farm'], url: 'http://127.0.0.1:9/mcp', auth: 'none' },
   })
-  assert.partialDeepStrictEqual(of.get('bank/teller-own'), { kind: 'implicit', namespace: 'bank' })
+  assert.partialDeepStrictEqual(of.get('bank/teller-own'), {
+    ...{ kind: 'implicit', namespace: 'bank', url: 'http://127.0.0.1:9/s/…/own' },
+  })
   assert.partialDeepStrictEqual(of.get('notes'), { kind: 'static', namespace: null })
-  assert.ok(!JSON.stringify(items).includes('secret'))
+  const agents = await list(gateway, 'agents')
+  assert.partialDeepStrictEqual(agents.items.at(-1), { exposed: { endpoint: 'http://127.0.0.1:9/a2a' } })
+  assert.doesNotMatch(JSON.stringify([items, agents.items]), new RegExp(`secret|${KEY}`))
 })
 
 test('model routes are listed with the circuits of their endpoints', async (t) => {

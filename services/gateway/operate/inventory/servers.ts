@@ -1,3 +1,4 @@
+import { addressOf } from './address.ts'
 import type { ListedServer } from './parts.ts'
 import type { ServerView } from './view.ts'
 
@@ -24,10 +25,4 @@ export function serverView(
     dlpProfile,
     pins: pins?.mode ?? null,
   }
-}
-
-/** Origin and path: a query may hold a key. */
-function addressOf(url: string): string {
-  const { origin, pathname } = new URL(url)
-  return origin + pathname
 }
