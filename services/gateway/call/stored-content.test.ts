@@ -44,12 +44,20 @@ test('addresses that a provider reads with credentials of the account count, pub
     { input: [{ content: [{ type: 'input_file', file_url: url }] }] },
     { contents: [{ parts: [{ fileData: { fileUri: url } }] }] },
   ]
-  const stored = ['gs://bucket/a.pdf', ' GS://bucket/a', 's3://bucket/a']
+  const stored = ['gs://bucket/a.pdf', ' GS://bucket/a', 's3://bucket/a', 'oss://bucket/a']
   for (const url of [...stored, 'https://generativelanguage.googleapis.com/v1beta/files/a'])
     for (const request of at(url)) assert.deepEqual(idsIn(request), [url])
   for (const url of ['https://site.example/files/a.png', 'https://storage.googleapis.com/public/a.png'])
     for (const request of at(url)) assert.deepEqual(idsIn(request), [])
   assert.deepEqual(idsIn(say({ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } })), [])
+})
+
+test('a text that Qwen replaces by a file counts, one that mentions such a text does not', () => {
+  const system = (content: unknown) => ({ messages: [{ role: 'system', content }] })
+  const ids = 'fileid://file-fe-1,fileid://file-fe-2'
+  for (const content of [ids, [{ type: 'text', text: ids }]]) assert.deepEqual(idsIn(system(content)), [ids])
+  for (const content of ['What is fileid://?', [{ type: 'text', text: 'no fileid:' }]])
+    assert.deepEqual(idsIn(system(content)), [])
 })
 
 test('schemas, arguments and results of functions, and absent names are not names of files', () => {

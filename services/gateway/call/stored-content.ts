@@ -17,8 +17,11 @@ const IDS: ReadonlySet<string> = new Set([
 const ADDRESSES: ReadonlySet<string> = new Set(['url', 'uri', 'image_url', 'file_url'])
 const FILE_ADDRESSES: ReadonlySet<string> = new Set(['file_uri', 'fileUri'])
 /** Addresses that a provider reads with credentials of the account: objects of its cloud, and files of Google's API. */
-const STORED = /^\s*(?:gs|s3):|^\s*https?:\/\/[^/?#]*\bgenerativelanguage\.googleapis\.com\b/i
+const STORED = /^\s*(?:gs|s3|oss):|^\s*https?:\/\/[^/?#]*\bgenerativelanguage\.googleapis\.com\b/i
 const PUBLIC = /^https?:\/\//i
+/** Texts that Qwen replaces by the files whose IDs they are. */
+const TEXTS: ReadonlySet<string> = new Set(['content', 'text'])
+const FILE_TEXT = /^\s*fileid:\/\//i
 /**
  * Members with content of the agent or of earlier responses, in which a name has no effect at any provider: schemas, metadata, arguments and
  * results of functions, and sources of a text.
@@ -77,6 +80,7 @@ function addField(name: string, value: unknown, found: StoredContent[]): void {
 
 function isName(name: string, value: string): boolean {
   if (FILE_ADDRESSES.has(name)) return STORED.test(value) || !PUBLIC.test(value)
+  if (TEXTS.has(name)) return FILE_TEXT.test(value)
   return IDS.has(name) || (ADDRESSES.has(name) && STORED.test(value))
 }
 

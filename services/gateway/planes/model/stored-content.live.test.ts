@@ -27,6 +27,8 @@ test('a chat that names a file of the account is denied as one that names no fil
   assert.deepEqual([translated.status, JSON.parse(translated.text).error.code], [403, 'policy_denied'])
   const cached = { google: { cached_content: 'cachedContents/of-another-agent' } }
   assert.equal((await ask({ ...chat, extra_body: cached })).status, 403)
+  const qwen = [{ role: 'system', content: 'fileid://file-fe-1' }, ...chat.messages]
+  assert.equal((await ask({ ...chat, messages: qwen })).status, 403)
   assert.equal(provider.calls.length, 0)
   assert.equal((await ask({ ...chat, metadata: { file_id: 'mine' } })).status, 200)
 })
