@@ -27,6 +27,8 @@ function callId(seq: number): string {
 const CALL = callId(15)
 const APPROVAL = callId(12)
 const HOSTILE = '=cmd|"/C calc"!A0'
+/** Two cells where commas are decimal separators, one of them a formula. */
+const INNER = 'a; =1+1'
 const signer = ephemeralSigner()
 let ledger: SegmentedLedger
 let path = ''
@@ -39,6 +41,7 @@ function recordOf(seq: number): object {
     return { call: CALL, costMicros: 1200, currency: 'EUR', action: 'allow', policy: 'default/p', rule: 'ask' }
   if (seq === 20)
     return { kind: 'decision', call: callId(20), action: 'deny', code: 'policy_denied', result: undefined }
+  if (seq === 25) return { tool: INNER }
   if (seq === 24) return { tool: HOSTILE, agent: 'übung\u202e\u0007', session: 's-2' }
   return {}
 }
@@ -144,6 +147,15 @@ test('CSV has quoted cells and no formulas', async () => {
   assert.ok(row.includes(`"'${HOSTILE.replaceAll('"', '""')}"`), row)
   assert.match(row, /^24,2026-01-01T00:00:24\.000000Z,outcome,default,/)
   assert.equal(end, '')
+})
+
+test('CSV has no formula either for programs that end cells at semicolons, and its JSON keeps its value', async () => {
+  const { out } = await exported({ format: 'csv', from: '25', to: '25' })
+  const [, row = ''] = out.split('\r\n')
+  assert.match(row, /,a; '=1\+1,/)
+  for (const cell of row.split(/[;\t]/)) assert.doesNotMatch(cell, /^\s*[=+@-]/)
+  const json = row.slice(row.indexOf('"{') + 1, -1).replaceAll('""', '"')
+  assert.equal(JSON.parse(json).tool, INNER)
 })
 
 test('a Parquet file has all records with their types, and is there only when it is whole', async () => {

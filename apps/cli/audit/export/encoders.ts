@@ -1,5 +1,5 @@
 import type { SourceRecord } from '../../shared/ledger-source.ts'
-import { columns } from './columns.ts'
+import { type Column, columns } from './columns.ts'
 
 /** Writes records in a format; each call returns the bytes that are complete. */
 export interface Encoder {
@@ -24,21 +24,31 @@ export function jsonLines(): Encoder {
 export function csv(): Encoder {
   const head = columns.map(({ name }) => name).join(',')
   return new LinesEncoder(`\ufeff${head}\r\n`, (record) => {
-    const cells = columns.map(({ type, value }) => cellOf(value(record), type === 'text'))
+    const cells = columns.map(({ name, type, value }) => cellOf(value(record), name === 'record' ? 'json' : type))
     return `${cells.join(',')}\r\n`
   })
 }
 
 /** Begins a formula in a spreadsheet program, also as a full-width character. */
 const FORMULA = /^[\s]*[=+\-@\t\r\n＝＋－＠]/
+/** The same within a text: with a decimal comma, spreadsheet programs end cells at semicolons, and pasted text at tabs, also in quotes. */
+const INNER_FORMULA = /([;\t][ \u00a0]*)([=+\-@＝＋－＠])/g
 const QUOTED = /[",\r\n]/
 
-/** A text that a spreadsheet program would compute begins with an apostrophe. */
-function cellOf(value: string | number | null, isText: boolean): string {
+/** Text of a cell: a formula begins with an apostrophe, and in JSON its sign is escaped, so that the value stays. */
+function cellOf(value: string | number | null, type: Column['type'] | 'json'): string {
   if (value === null) return ''
   const text = String(value)
-  const safe = isText && FORMULA.test(text) ? `'${text}` : text
+  const safe = type === 'json' ? text.replace(INNER_FORMULA, escaped) : type === 'text' ? plainText(text) : text
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+function plainText(text: string): string {
+  return (FORMULA.test(text) ? `'${text}` : text).replace(INNER_FORMULA, "$1'$2")
+}
+
+function escaped(_: string, before: string, sign: string): string {
+  return `${before}\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 class LinesEncoder implements Encoder {
