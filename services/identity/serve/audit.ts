@@ -1,8 +1,8 @@
-import { parseSessionSpiffeId } from '@plat/core'
 import { OAuthError, type RefusalError } from '@plat/http/endpoints'
 import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { RefusalShares } from './refusals.ts'
+import { nameIn } from './session-name.ts'
 
 /** Audited kinds of issuance. */
 export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'
@@ -103,10 +103,4 @@ function issuedRecord(event: IssuanceEvent, facts: IssuedFacts): Rec {
 /** `identity.mint`, …: the broker's operations in a ledger. */
 function opOf(event: IssuanceEvent): string {
   return `identity.${event}`
-}
-
-/** The session's name as the gateway's ledger has it. */
-function nameIn(sub: string | undefined): { namespace?: string; agent?: string; session?: string } {
-  const name = sub === undefined ? null : parseSessionSpiffeId(sub)
-  return name === null ? {} : { namespace: name.namespace, agent: name.agent, session: name.session }
 }

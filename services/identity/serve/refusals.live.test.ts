@@ -37,4 +37,5 @@ test('a session whose exchanges are refused without end leaves its share of reco
   assert.equal(of('modest').length, 1)
   const [counted, ...more] = denied.filter(({ op }) => op === 'identity.refusals')
   assert.deepEqual([counted?.sub, counted?.count, more], [greedy.spiffeId, MORE, []])
+  assert.deepEqual([counted?.namespace, counted?.session], ['default', 'greedy'], 'auditors of the namespace see it')
 })

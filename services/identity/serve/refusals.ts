@@ -1,5 +1,6 @@
 import { type Clock, type PoolObserver, poolTable } from '@plat/core'
 import type { Ledger } from '@plat/ledger'
+import { nameIn } from './session-name.ts'
 
 /** Refusals of one caller that the ledger records one by one in each window. */
 export const RECORDED_PER_WINDOW = poolTable.recorded_refusals.shares[0].max
@@ -71,7 +72,8 @@ export class RefusalShares {
 
   #record(caller: string, skipped: number): void {
     const reason = `${skipped} refusals not recorded individually`
-    const who = caller === OTHERS ? {} : { sub: caller }
+    // With the session's name, so that auditors of its namespace learn of what is missing.
+    const who = caller === OTHERS ? {} : { sub: caller, ...nameIn(caller) }
     this.#ledger
       .append({ kind: 'decision', op: 'identity.refusals', action: 'deny', reason, count: skipped, ...who })
       .catch(this.#onLost)
