@@ -9,6 +9,7 @@ export {
   type DialFault,
   dialFault,
   isDialError,
+  isUnsent,
   ResidencyDeniedError,
   ResponseTooLargeError,
 } from './dial/errors.ts'

@@ -6,6 +6,7 @@ import {
   BlockedAddressError,
   dialFault,
   isDialError,
+  isUnsent,
   TimeoutError,
   TooManyConnectionsError,
 } from './errors.ts'
@@ -20,6 +21,22 @@ test('a certificate that Node rejects is a TLS fault, for every reason', () => {
 
 test('the first of several attempts determines the fault', () => {
   assert.equal(dialFault(new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])), 'refused')
+})
+
+test('a request is unsent if no connection was made, and not if one broke', () => {
+  const connecting = (code: string) => Object.assign(coded(code), { syscall: 'connect' })
+  const unsent = [
+    ...[connecting('ECONNREFUSED'), connecting('EHOSTUNREACH'), coded('ENOTFOUND')],
+    new AggregateError([connecting('ECONNREFUSED'), connecting('ENETUNREACH')]),
+    new BlockedAddressError('a.example', '10.0.0.1'),
+  ]
+  for (const error of unsent) assert.equal(isUnsent(error), true, String(error))
+  const others = [
+    ...['ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'EPROTO', 'ETIMEDOUT'].map(coded),
+    ...[new AggregateError([]), new AggregateError([connecting('ECONNREFUSED'), coded('ECONNRESET')])],
+    ...[new TimeoutError('x'), new Error('x'), null],
+  ]
+  for (const error of others) assert.equal(isUnsent(error), false, String(error))
 })
 
 test('errors of connections and of this package are distinct from bugs', () => {

@@ -141,6 +141,14 @@ export function isDialError(error: unknown): boolean {
   return error instanceof AggregateError && isDialError(error.errors[0])
 }
 
+/** Returns whether a request failed before a connection was made, so that certainly nothing of it was sent. */
+export function isUnsent(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnsent)
+  const fault = dialFault(error)
+  if (fault === 'refused') return error instanceof Error && 'syscall' in error && error.syscall === 'connect'
+  return fault === 'name' || fault === 'blocked' || fault === 'residency'
+}
+
 /** Returns the fault of an error of a client or of `fetchBytes`; `lost`: the connection failed or carried no HTTP. */
 export function dialFault(error: unknown): DialFault {
   if (error instanceof BlockedAddressError) return 'blocked'

@@ -18,6 +18,8 @@ export interface Denial {
   readonly data: Readonly<Record<string, unknown>> | null
   /** The policy decision that refuses the call, for its record; absent: no policy refused it. */
   readonly decision?: Decision
+  /** The request certainly did not reach the upstream: no connection was made. Absent: it may have. */
+  readonly unsent?: true
   /** Upstream attempts before the refusal; absent: none. */
   readonly attempts?: Outcome['attempts']
 }

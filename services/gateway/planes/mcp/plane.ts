@@ -35,7 +35,7 @@ import { createTaskReview } from './tasks/review.ts'
 import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
 import { cancelAt } from './upstream/cancel.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
-import { type Credentials, type Forwarder, whenStdioReady } from './upstream/open.ts'
+import { type Credentials, type Forwarder, ReachabilityLog, whenStdioReady } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
 
 /** Methods that end other work; `DELETE` ends a session. */
@@ -54,6 +54,7 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Forwarder['log']
+  readonly reachability: Forwarder['reachability']
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly upstreamTimeoutMs: number
@@ -75,6 +76,7 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
     this.sealer = options.sealer
     this.clock = options.clock
     this.log = options.log
+    this.reachability = new ReachabilityLog(options.log)
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.upstreamTimeoutMs = options.upstreamTimeoutMs

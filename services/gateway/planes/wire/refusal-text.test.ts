@@ -60,6 +60,8 @@ test('a withheld result and a failed call say that the tool has or may have run'
     /^delete_note failed: .* It may have run: check that first\./,
   )
   assert.match(resultText('policy_denied', { progress: 'builtin' }), /^delete_note was not run: /)
+  const denial = deny('upstream_error', 'notes cannot be reached', { unsent: true })
+  assert.match(resultText('upstream_error', { progress: 'upstream', denial }), /^delete_note was not run: /)
   assert.match(resultText('upstream_credential', { progress: 'upstream' }), /^delete_note was not run: /)
 })
 

@@ -105,7 +105,7 @@ export interface RefusedCall {
  * Holds nothing of the arguments.
  */
 export function textOf({ subject, denial, decisionId, progress, now }: RefusedCall): string {
-  const [before, after] = framed(subject, runOf(denial.code, progress))
+  const [before, after] = framed(subject, runOf(subject, denial, progress))
   const advice = [adviceOf(denial), waitOf(denial, now)].filter((part) => part !== '').join(' ')
   const rest = `${after} ${advice} Decision ${decisionId}.`
   const room = TEXT_MAX_CHARS[subject.kind] - before.length - rest.length - 1
@@ -135,8 +135,10 @@ const MODEL: Readonly<Record<Run, string>> = {
 
 type Run = 'no' | 'maybe' | 'withheld'
 
-function runOf(code: ErrorCode, progress: Progress): Run {
+function runOf({ kind }: RefusedSubject, { code, unsent }: Denial, progress: Progress): Run {
   if (progress === 'unsent' || NOT_PROCESSED.has(code)) return 'no'
+  // A call of a model may have failed at other endpoints before.
+  if (unsent === true && kind === 'tool') return 'no'
   if (FAILURES.has(code)) return 'maybe'
   if (WITHHELD.has(code)) return 'withheld'
   return progress === 'upstream' ? 'maybe' : 'no'

@@ -1,4 +1,4 @@
-import { dialFault, isDialError } from '@plat/http'
+import { dialFault, isDialError, isUnsent } from '@plat/http'
 import {
   type Denial,
   deny,
@@ -69,17 +69,18 @@ export function failure(name: string, error: unknown): Denial {
   if (error instanceof UpstreamError && error.code === 'upstream_timeout')
     return deny(error.code, `${name} did not answer in time`)
   const cause = error instanceof UpstreamError ? error.cause : error
+  const unsent: Pick<Denial, 'unsent'> = isUnsent(cause) ? { unsent: true } : {}
   switch (dialFault(cause)) {
     case 'timeout':
       return deny('upstream_timeout', `${name} did not answer in time`)
     case 'blocked':
-      return deny('upstream_error', `${name} leads to an address that must not be connected to`)
+      return deny('upstream_error', `${name} leads to an address that must not be connected to`, unsent)
     case 'residency':
       return deny('residency_denied', `${name} leads to where data must not go`)
     case 'name':
-      return deny('upstream_error', `the address of ${name} cannot be resolved`)
+      return deny('upstream_error', `the address of ${name} cannot be resolved`, unsent)
     case 'refused':
-      return deny('upstream_error', `${name} cannot be reached`)
+      return deny('upstream_error', `${name} cannot be reached`, unsent)
     case 'busy':
       return deny('rate_limited', `all connections to ${name} that a session may hold are in use`, {
         retryAfterMs: BUSY_MS,

@@ -11,7 +11,6 @@ import {
   type Outcome,
   type Reply,
   type StreamEnd,
-  UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import {
@@ -25,7 +24,7 @@ import {
 import { withoutForgedRefusal } from '../../wire/forged.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
-import { failure, unusable } from '../../wire/refusal.ts'
+import { unusable } from '../../wire/refusal.ts'
 import { errorMessage } from '../answer.ts'
 import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from '../capabilities.ts'
 import type { McpFrame } from '../frames/frame.ts'
@@ -36,7 +35,16 @@ import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from 
 import { bindingOf } from '../seal/seal.ts'
 import { withSharedNames, withSharedUris } from '../shared/uris.ts'
 import { withSharedTaskIds } from '../tasks/ids.ts'
-import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, stdioFailure, timeoutOf } from './open.ts'
+import {
+  type Forwarder,
+  faultOf,
+  type McpUpstream,
+  openExchange,
+  originOfUpstream,
+  stdioFailure,
+  timeoutOf,
+  unusableAnswer,
+} from './open.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
 export const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -96,6 +104,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     const exchange = this.#send()
     try {
       const head = await exchange.head
+      this.#forwarder.reachability.reached(this.#context.upstream.key)
       const attempt = { endpoint: this.#origin, status: head.status, ms: clock.monotonic() - started }
       const renews = head.status === UNAUTHORIZED && this.#refused === null ? await this.#renews() : false
       if (isDenial(renews)) return this.#giveUp(renews)
@@ -123,6 +132,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     } catch (error) {
       this.done()
       exchange.abort('the response cannot be read')
+      this.#forwarder.reachability.failed(this.#context.upstream.key, error)
       return this.#giveUp(faultOf(call.server, error))
     }
   }
@@ -385,15 +395,3 @@ function mayStream({ kind }: McpRequest): boolean {
 }
 
 const NO_FRAMES: readonly McpFrame[] = []
-
-export function unusableAnswer(server: string): Denial {
-  return deny('upstream_error', `${server} sent a response that is not a JSON-RPC message`)
-}
-
-/** Returns the denial for a failure of the upstream. Rethrows other errors, which are bugs; the runner logs them. */
-export function faultOf(server: string, error: unknown): Denial {
-  if (error instanceof InvalidResponseError || error instanceof AbandonedError)
-    return deny('upstream_error', `${server}: ${error.message}`)
-  if (error instanceof UpstreamError) return failure(server, error)
-  throw error
-}

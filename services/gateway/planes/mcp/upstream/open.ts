@@ -11,11 +11,17 @@ import {
   deny,
   type Identity,
   type UpstreamAuth,
+  UpstreamError,
 } from '../../../call/index.ts'
-import { UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
+import { AbandonedError, UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
+import { failure } from '../../wire/refusal.ts'
+import { InvalidResponseError } from '../frames/response.ts'
 import type { Sealer } from '../seal/seal.ts'
 import type { McpTasks } from '../tasks/tasks.ts'
 import type { AbandonedCalls } from './abandoned.ts'
+import type { ReachabilityLog } from './reachability.ts'
+
+export { ReachabilityLog } from './reachability.ts'
 
 /** How to connect to a server. */
 export interface McpUpstream {
@@ -51,6 +57,7 @@ export interface Forwarder {
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log
+  readonly reachability: Pick<ReachabilityLog, 'reached' | 'failed'>
   readonly upstreamTimeoutMs: number
   /** CA bundle for every server; null: none. */
   readonly extraCA: string | null
@@ -193,4 +200,16 @@ export function openExchange(
   if (upstream.stdio === true) Object.assign(headers, callerHeaders(identity))
   const headersTimeoutMs = timeoutOf(upstream, upstreamTimeoutMs)
   return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0, caller })
+}
+
+export function unusableAnswer(server: string): Denial {
+  return deny('upstream_error', `${server} sent a response that is not a JSON-RPC message`)
+}
+
+/** Returns the denial for a failure of the upstream. Rethrows other errors, which are bugs; the runner logs them. */
+export function faultOf(server: string, error: unknown): Denial {
+  if (error instanceof InvalidResponseError || error instanceof AbandonedError)
+    return deny('upstream_error', `${server}: ${error.message}`)
+  if (error instanceof UpstreamError) return failure(server, error)
+  throw error
 }

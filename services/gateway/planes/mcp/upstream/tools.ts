@@ -10,8 +10,8 @@ import { McpFrame } from '../frames/frame.ts'
 import { McpResponse } from '../frames/response.ts'
 import { upstreamHeaders } from '../headers.ts'
 import { type McpRequest, parsedId } from '../message.ts'
-import { faultOf, isStream, MAX_ANSWER_BYTES, unusableAnswer } from './forward.ts'
-import { type Forwarder, type McpUpstream, openExchange, stdioFailure } from './open.ts'
+import { isStream, MAX_ANSWER_BYTES } from './forward.ts'
+import { type Forwarder, faultOf, type McpUpstream, openExchange, stdioFailure, unusableAnswer } from './open.ts'
 
 /** Maximum number of pages of one list; a longer list is refused. */
 const MAX_PAGES = 64
