@@ -25,7 +25,7 @@ export interface SharedReader {
   readonly servers: CallersServers
   readonly naming: Naming
   /** Resolves to the server's name of a tool with a shortened name; null: it has none of this name. Never rejects. */
-  toolOf(place: ToolPlace): Promise<string | null>
+  toolOf(place: ToolPlace): Promise<string | Denial | null>
 }
 
 /** Where a tool with a shortened name is looked up. */
@@ -138,7 +138,11 @@ function routed(arrived: Arrived, bytes: Uint8Array): Parsed | Denial | Promise<
     revision,
     message,
   })
-  return looked.then((tool) => renamed(arrived, { ...at, bytes, message, place, name: tool ?? name }))
+  return looked.then((tool) =>
+    isDenial(tool)
+      ? refused(readAll(arrived, { ...own, bytes, message }), tool)
+      : renamed(arrived, { ...at, bytes, message, place, name: tool ?? name }),
+  )
 }
 
 /** The request is read so that its refusal has its id. */

@@ -134,6 +134,28 @@ test('a name that is too long is shortened, and calls find its tool with and wit
   }
 })
 
+test('a tool cannot take the shortened name of a tool on another page', async (t) => {
+  const twice = await startScriptedUpstream()
+  t.after(() => twice.close())
+  let taking = ''
+  twice.answers((request, response) => {
+    const { id, method, params } = JSON.parse(request.body)
+    const page = params?.cursor === undefined ? { tools: [`${LONG}1`], nextCursor: 'second' } : { tools: [taking] }
+    const tools = page.tools.map((name) => ({ name, inputSchema: { type: 'object' } }))
+    const result = method === 'tools/list' ? { ...page, tools } : { content: [{ type: 'text', text: params.name }] }
+    return json(JSON.stringify({ jsonrpc: '2.0', id, result }))(request, response)
+  })
+  const { send } = await startShared(t, { twice: twice.url })
+  const ask = async (message: object) => JSON.parse(await (await send(message)).text())
+  const first = (await ask(list())).result
+  const name = namesIn(first)[0] ?? assert.fail()
+  taking = name.slice('twice__'.length)
+  const call = async () => JSON.stringify(await ask({ method: 'tools/call', params: { name, arguments: {} } }))
+  assert.match(await call(), new RegExp(`"text":"${LONG}1"`))
+  assert.deepEqual(namesIn((await ask(list(first.nextCursor))).result), [name])
+  assert.match(await call(), /twice has two tools of this name/)
+})
+
 test('a server whose name has the separator gets another prefix, so that no name has two meanings', async () => {
   const headers = bearer(['a__b'])
   const [first = ''] = namesIn(await resultOf(list(), headers))

@@ -223,7 +223,7 @@ class SharedPlane extends PlaneAround {
     return ACCEPTED
   }
 
-  async #toolOf(place: ToolPlace): Promise<string | null> {
+  async #toolOf(place: ToolPlace): Promise<string | Denial | null> {
     const { arrival, identity, session, revision, message, server } = place
     const client: Client = { arrival, identity, session, revision, meta: member(message.params, '_meta') }
     return await this.#shortened.toolOf(place, (page) =>

@@ -1,4 +1,4 @@
-import { type Denial, type Identity, isDenial } from '../../../call/index.ts'
+import { type Denial, deny, type Identity, isDenial } from '../../../call/index.ts'
 import type { ToolPlace } from './address.ts'
 import type { CollectedMessage } from './collect.ts'
 import { type ListKind, listKind, type NamedPage, namedPage } from './lists.ts'
@@ -24,15 +24,18 @@ export class ShortenedNames {
     this.#naming = naming
   }
 
-  /** Returns a function that remembers the names of a list. */
+  /** Returns a function that remembers the names of a list. A name that leads to two tools, on whatever pages, leads to neither. */
   seenBy(identity: Identity): (server: string, names: NamedPage['shortened']) => void {
     return (server, names) => {
       if (names.size === 0) return
       const known = this.#names.get(identity) ?? new Map<string, string | null>()
       this.#names.set(identity, known)
       for (const [name, tool] of names) {
-        known.delete(keyOf(server, name))
-        known.set(keyOf(server, name), tool)
+        const key = keyOf(server, name)
+        const before = known.get(key)
+        known.delete(key)
+        // A tool of another page must not take the calls of this one.
+        known.set(key, before === undefined || before === tool ? tool : null)
       }
       for (const oldest of known.keys()) {
         if (known.size <= MAX_NAMES) break
@@ -41,11 +44,12 @@ export class ShortenedNames {
     }
   }
 
-  /** Resolves to the server's name of the tool; null: it has none of this name, or two. Never rejects. */
-  async toolOf({ identity, server, prefix, shownName }: ToolPlace, load: LoadTools): Promise<string | null> {
+  /** Resolves to the server's name of the tool, to null if it has none of this name, and to a denial if it has two. Never rejects. */
+  async toolOf({ identity, server, prefix, shownName }: ToolPlace, load: LoadTools): Promise<string | Denial | null> {
     const known = this.#names.get(identity)?.get(keyOf(server, shownName))
     const kind = listKind('tools/list')
-    if (known !== undefined || kind === null) return known ?? null
+    if (known !== undefined) return known ?? ambiguous(server)
+    if (kind === null) return null
     const see = this.seenBy(identity)
     let cursor: string | null = null
     for (let pages = 0; pages < MAX_PAGES; pages++) {
@@ -54,12 +58,16 @@ export class ShortenedNames {
       const page = namedPage(message, { kind, naming: this.#naming, prefix })
       see(server, page.shortened)
       const tool = page.shortened.get(shownName)
-      if (tool !== undefined) return tool
+      if (tool !== undefined) return tool ?? ambiguous(server)
       if (page.next === null) return null
       cursor = page.next
     }
     return null
   }
+}
+
+function ambiguous(server: string): Denial {
+  return deny('not_found', `${server} has two tools of this name`)
 }
 
 function keyOf(server: string, name: string): string {
