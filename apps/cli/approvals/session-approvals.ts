@@ -1,8 +1,11 @@
+import { formatDuration, systemClock } from '@plat/core'
 import { isGrantView } from '@plat/gateway/approvals'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
-import { printList } from '../shared/print.ts'
+import { printWideList } from '../shared/print.ts'
+
+const MINUTE_MS = 60_000
 
 /** `plat approvals sessions`: approvals for the rest of a session that are in force, newest first. */
 export async function sessionApprovalsList(
@@ -15,15 +18,26 @@ export async function sessionApprovalsList(
     output.out('no approvals for sessions')
     return 0
   }
-  printList(output, options.output, found, {
-    id: ({ id }) => id,
-    session: ({ namespace, agent, session }) => plain(`${namespace}/${agent}/${session}`),
-    tool: ({ server, tool }) => plain(`${server}/${tool}`),
-    rule: ({ rule }) => plain(rule ?? '-'),
-    by: ({ by }) => plain(by.join(', ')),
-    until: ({ expiresAt }) => expiresAt,
+  const now = systemClock.now()
+  printWideList(output, options.output, found, {
+    columns: {
+      id: ({ id }) => id,
+      session: ({ namespace, agent, session }) => plain(`${namespace}/${agent}/${session}`),
+      tool: ({ server, tool }) => plain(`${server}/${tool}`),
+      left: ({ expiresAt }) => minutes(Date.parse(expiresAt) - now),
+    },
+    further: {
+      rule: ({ rule }) => plain(rule ?? '-'),
+      by: ({ by }) => plain(by.join(', ')),
+      until: ({ expiresAt }) => expiresAt,
+    },
   })
   return 0
+}
+
+/** Whole minutes, at least one. */
+function minutes(ms: number): string {
+  return formatDuration(Math.max(1, Math.floor(ms / MINUTE_MS)) * MINUTE_MS)
 }
 
 /** `plat approvals lift`. */

@@ -5,7 +5,7 @@ import { fetchAgent, readAgent } from '../shared/agent.ts'
 import { type FoundGateway, findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
 import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
-import { printData, printList } from '../shared/print.ts'
+import { counted, printData, printList } from '../shared/print.ts'
 import { readDuration } from '../shared/times.ts'
 
 export interface RevokeOptions {
@@ -48,7 +48,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   }
   const what = mode === 'suspend' ? 'suspended' : 'revoked'
   const until = made.expiresAt === null ? 'until it is lifted' : `until ${made.expiresAt}`
-  output.out(`${what} ${options.target} ${until}; ended ${made.cut ?? 0} live calls`)
+  output.out(`${what} ${options.target} ${until}; ended ${counted(made.cut ?? 0, 'live call')}`)
   output.out(`lift it with: plat revocations lift ${made.id}`)
   const unknown = await unknownAgent({ home, env }, request.target)
   if (unknown !== null) output.err(`check the name: ${unknown}`)
@@ -69,11 +69,13 @@ function printPreview(preview: PreviewView, { target, output: format }: RevokeOp
   }
   const { calls, tokens, sessions, pendingApprovals } = preview
   output.out(
-    `revoking ${plain(target)} would end ${calls.total} live calls (${calls.long} open streams) of ${tokens} tokens, ` +
-      `and ${pendingApprovals} pending approvals; nothing is revoked`,
+    `revoking ${plain(target)} would end ${counted(calls.total, 'live call')} (${counted(calls.long, 'open stream')}) ` +
+      `of ${counted(tokens, 'token')}, and ${counted(pendingApprovals, 'pending approval')}; nothing is revoked`,
   )
   if (sessions.total === 0) return 0
-  output.out(`${sessions.total} sessions, ${sessions.delegated} of delegations and ${sessions.forked} forks:`)
+  output.out(
+    `${counted(sessions.total, 'session')}, ${sessions.delegated} of delegations and ${counted(sessions.forked, 'fork')}:`,
+  )
   printList(output, format, sessions.items, {
     session: ({ id }) => plain(id),
     user: ({ user }) => plain(user ?? '-'),

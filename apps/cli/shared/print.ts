@@ -10,6 +10,11 @@ const GAP = 2
 /** Shortest that a cell is cut to. */
 const CELL_MIN = 8
 
+/** A number with its noun: `1 session`, `2 sessions`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /** Prints a value for programs. */
 export function printData(output: Output, format: 'json' | 'yaml', value: object): void {
   output.out(format === 'json' ? JSON.stringify(value, null, 2) : stringify(value).trimEnd())

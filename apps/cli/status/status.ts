@@ -9,7 +9,7 @@ import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv, PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output, plain, type WideFormat } from '../shared/output.ts'
-import { printData, printObject } from '../shared/print.ts'
+import { counted, printData, printObject } from '../shared/print.ts'
 import { usableSocketPath } from '../stdio/launch/socket.ts'
 import { readStdioStatus } from '../stdio/launch/status.ts'
 import type { ServerStatus } from '../stdio/protocol.ts'
@@ -104,8 +104,8 @@ function stdioLine({ pids, sessions, failures, lastFailure, problem }: ServerSta
   const parts = [
     problem === null ? null : `cannot be started: ${problem}`,
     `${pids.length} ${pids.length === 1 ? 'process' : 'processes'}`,
-    sessions === 0 ? null : `${sessions} ${sessions === 1 ? 'session' : 'sessions'}`,
-    failures === 0 ? null : `failed ${failures} ${failures === 1 ? 'time' : 'times'}, last: ${lastFailure}`,
+    sessions === 0 ? null : counted(sessions, 'session'),
+    failures === 0 ? null : `failed ${counted(failures, 'time')}, last: ${lastFailure}`,
   ]
   return plain(parts.filter((part) => part !== null).join(', '))
 }
