@@ -46,35 +46,52 @@ export async function injectFaults(dir: string, runs: number, tell: (count: Kill
   return total > 0 ? count : { ...count, faults: [...count.faults, 'strace injected nothing'] }
 }
 
-async function runInjected(
-  folder: string,
-  fault: { readonly call: string; readonly code: string; readonly when: string },
-) {
-  const ledger = path.join(folder, 'audit.jsonl')
-  const segments = Array.from({ length: MAX_RECORDS }, (_, first) => segmentPath(ledger, first))
-  const list = segmentsPath(ledger)
-  const journal = path.join(folder, 'journal.jsonl')
-  const files = [ledger, ...segments, list, `${list}.tmp`, journal, `${journal}.tmp`]
-  const script = path.join(import.meta.dirname, 'fault-appender.ts')
-  const inject = `inject=${fault.call}:error=${fault.code}:when=${fault.when}`
-  const traced = [...[folder, ...files].flatMap((file) => ['-P', file]), '-e', `trace=${fault.call}`, '-e', inject]
-  const child = spawn(
-    'strace',
-    ['-f', '-qq', '-o', path.join(folder, 'trace'), ...traced, process.execPath, script, folder],
-    {
-      stdio: ['ignore', 'pipe', 'ignore'],
-      // strace counts calls of each thread; with one thread in the pool a write is one of few.
-      env: { ...process.env, UV_THREADPOOL_SIZE: '1' },
-      timeout: DEADLINE_MS,
-    },
-  )
+/** Which system calls of a thread fail, and with which error. */
+export interface InjectedFault {
+  /** One or more names, separated by commas. */
+  readonly call: string
+  readonly code: string
+  readonly when: string
+}
+
+/** Runs a program of this folder with errors injected into the system calls on these files. `ended`: its exit code; null: it did not end by itself. */
+export async function underStrace({
+  folder,
+  files,
+  script,
+  fault: { call, code, when },
+}: {
+  readonly folder: string
+  readonly files: readonly string[]
+  readonly script: string
+  readonly fault: InjectedFault
+}): Promise<{ readonly ended: number | null; readonly text: string; readonly injected: number }> {
+  const trace = path.join(folder, 'trace')
+  const inject = `inject=${call}:error=${code}:when=${when}`
+  const traced = [...[folder, ...files].flatMap((file) => ['-P', file]), '-e', `trace=${call}`, '-e', inject]
+  const program = [process.execPath, path.join(import.meta.dirname, script), folder]
+  const child = spawn('strace', ['-f', '-qq', '-o', trace, ...traced, ...program], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    // strace counts calls of each thread; with one thread in the pool a write is one of few.
+    env: { ...process.env, UV_THREADPOOL_SIZE: '1' },
+    timeout: DEADLINE_MS,
+  })
   let text = ''
   child.stdout.setEncoding('latin1').on('data', (chunk: string) => {
     text += chunk
   })
   const ended = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { ended, text, injected: readFileSync(trace, 'latin1').split('(INJECTED)').length - 1 }
+}
+
+async function runInjected(folder: string, fault: InjectedFault) {
+  const ledger = path.join(folder, 'audit.jsonl')
+  const segments = Array.from({ length: MAX_RECORDS }, (_, first) => segmentPath(ledger, first))
+  const list = segmentsPath(ledger)
+  const journal = path.join(folder, 'journal.jsonl')
+  const files = [ledger, ...segments, list, `${list}.tmp`, journal, `${journal}.tmp`]
+  const { ended, text, injected } = await underStrace({ folder, files, script: 'fault-appender.ts', fault })
   const lines = text.split('\n').slice(0, -1)
-  const injected = readFileSync(path.join(folder, 'trace'), 'latin1').split('(INJECTED)').length - 1
   const faults = ended === 0 ? [] : [`the appender did not end by itself (exit code ${ended})`]
   const found = await verifyLedger(path.join(folder, 'audit.jsonl'), { strict: true })
   if (found.verdict !== 'valid') faults.push(found.message)
