@@ -74,6 +74,8 @@ export interface Body {
   readonly size?: number
   /** Parsed on first use, with the semantics of `JSON.parse`. For reading only: serializing it would lose the precision of numbers. */
   readonly value: unknown
+  /** `value` with JSON in fields of a form parsed, as providers may read it; absent: `value`. */
+  readonly nested?: unknown
   /** The bytes of the arguments as received (`params.arguments`; in other protocols the whole body); null when there are none. */
   readonly args: Uint8Array | null
   /** The parsed `args`, part of `value`; absent or undefined: they must be parsed. */

@@ -59,7 +59,7 @@ interface Search {
 function addMembers(holder: JsonObject, { isRequest, open, found }: Search): void {
   for (const name in holder) {
     const value = holder[name]
-    if (isRequest && name.includes('[')) addField(name, value, found)
+    if (isRequest && name.includes('[')) addField(name, value, { open, found })
     else if (typeof value === 'string') {
       if (value !== '' && isName(name, value)) found.push({ param: name, id: value })
     } else if (typeof value === 'object' && value !== null && !isOpaque(name, holder, isRequest)) {
@@ -71,11 +71,13 @@ function addMembers(holder: JsonObject, { isRequest, open, found }: Search): voi
 }
 
 /** A field of a form: `images[][file_id]` is the member of an object to a provider, and text here. */
-function addField(name: string, value: unknown, found: StoredContent[]): void {
+function addField(name: string, value: unknown, { open, found }: Pick<Search, 'open' | 'found'>): void {
   const members = name.split(/[[\]]+/)
-  for (const id of Array.isArray(value) ? value : [value])
-    if (typeof id === 'string' && id !== '' && members.some((member) => isName(member, id)))
-      found.push({ param: name, id })
+  for (const one of Array.isArray(value) ? value : [value]) {
+    if (typeof one === 'object' && one !== null) open.push(one)
+    else if (typeof one === 'string' && one !== '' && members.some((member) => isName(member, one)))
+      found.push({ param: name, id: one })
+  }
 }
 
 function isName(name: string, value: string): boolean {

@@ -1,4 +1,4 @@
-import { watchedPool } from '@plat/core'
+import { reasonOf, watchedPool } from '@plat/core'
 import { isDenial } from '../call/index.ts'
 import type { Plane, Runner } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
@@ -19,7 +19,7 @@ import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
 export function modelPlane(shared: Shared, { models, budgets, revocations }: Features): Plane {
-  const { config, clock, metrics, keep } = shared
+  const { config, clock, metrics, log, keep } = shared
   const { isRevoked } = revocations
   const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))
   const { maxBytes, totalBytes, dir } = config.modelUploads
@@ -35,6 +35,8 @@ export function modelPlane(shared: Shared, { models, budgets, revocations }: Fea
     residencyFault: shared.residency.fault,
     ids: shared.ids,
     ...{ spool: new Spool({ dir, pool, ids: shared.ids }), maxUploadBytes: maxBytes },
+    onSpoolFault: (error) =>
+      log.error({ error: reasonOf(error.cause) }, 'uploads cannot be written to modelUploads.dir'),
     cache,
     metrics,
     affords: budgets.affords,

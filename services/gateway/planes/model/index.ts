@@ -112,6 +112,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly maxUploadBytes: number
+  readonly onSpoolFault: UploadLimits['onSpoolFault']
   readonly spool: UploadLimits['spool']
   readonly #routes: ModelRoutes
   readonly #affords: ModelPlaneOptions['affords']
@@ -138,6 +139,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.maxUploadBytes = options.maxUploadBytes
+    this.onSpoolFault = options.onSpoolFault
     this.spool = options.spool
     this.#routes = options.routes
     this.#residencyFault = options.residencyFault

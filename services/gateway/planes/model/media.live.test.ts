@@ -257,6 +257,18 @@ test('forms that can be read in two ways, or are too large, are refused before a
       /^403 .*file_id\] names content at the provider/,
     ],
     [
+      `${fields}${part('name="extra_body"', ' {"images":[{"file_id":"file-1"}]}')}${file}--b--`,
+      /^403 .*file_id names content at the provider/,
+    ],
+    [
+      `${fields}${part('name="images[]"', '{"image_url":"gs://a/b"}')}${file}--b--`,
+      /^403 .*image_url names content at the provider/,
+    ],
+    [
+      `${fields}${part('name="x"', '{"file_id":"a","file_id":""}')}${file}--b--`,
+      /^400 .*x is neither a text nor strict/,
+    ],
+    [
       `${fields}${part('name="mask[image_url]"', 'gs://a/b')}${file}--b--`,
       /^403 .*image_url\] names content at the prov/,
     ],

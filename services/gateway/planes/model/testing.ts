@@ -80,4 +80,5 @@ export async function outcomesOf(auditPath: string) {
 export const noUploads = {
   spool: new Spool({ dir: '', pool: new SharedPool({ name: 'upload_bytes', total: 0 }), ids: systemIds(systemClock) }),
   maxUploadBytes: 0,
+  onSpoolFault() {},
 }

@@ -124,7 +124,7 @@ function targetOf(
       'provider_hosted_tool',
       `${hosted} would run at the provider, and providerTools of the route does not list it`,
     )
-  const [stored] = generates ? storedContent(call.body?.value) : []
+  const [stored] = call.body === null ? [] : storedContent(call.body.nested ?? call.body.value)
   if (stored !== undefined) return notOwned(stored)
   return {
     ...unresolved,

@@ -1,7 +1,8 @@
 import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import type { StreamedBody } from '@plat/http'
-import { type Denial, deny } from '../../../call/index.ts'
+import { type Denial, deny, isDenial } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
+import { NestedJson } from '../../wire/nested.ts'
 import { isSet, wrong } from '../dialects/checks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { ModelBody } from '../request.ts'
@@ -9,6 +10,8 @@ import type { Multipart, UploadedFile } from './read.ts'
 
 /** The member of the JSON form that describes the files, which no field may have as its name. */
 const FILES = 'files'
+/** Fields whose text is for the model: it may be about JSON. */
+const PLAIN_TEXTS: ReadonlySet<string> = new Set(['prompt', 'input', 'instructions'])
 /** Names with one index or without; the same name twice is a list only with an empty index. */
 const NAME = /^[a-z_]{1,64}(?:\[[a-z_]{0,64}\])*$/
 
@@ -18,9 +21,14 @@ const NAME = /^[a-z_]{1,64}(?:\[[a-z_]{0,64}\])*$/
  */
 export class UploadBody extends ModelBody {
   readonly files: readonly UploadedFile[]
+  readonly nested: JsonObject
 
-  constructor(parts: Pick<ModelBody, 'bytes' | 'value' | 'request' | 'dialect'>, files: readonly UploadedFile[]) {
+  constructor(
+    parts: Pick<ModelBody, 'bytes' | 'value' | 'request' | 'dialect'> & { readonly nested: JsonObject },
+    files: readonly UploadedFile[],
+  ) {
     super(parts)
+    this.nested = parts.nested
     this.files = files
   }
 
@@ -111,6 +119,26 @@ function bodyOf(bytes: Uint8Array, dialect: Dialect, files: readonly UploadedFil
   if (!isObject(value)) return deny('invalid_request', 'the body has no fields')
   const fault = dialect.fault(value)
   if (fault !== null) return fault
+  const nested = withParsedFields(value)
+  if (isDenial(nested)) return nested
   const request = { ...dialect.request(bytes, value), images: null, openEnd: null, options: [] }
-  return new UploadBody({ bytes, value, request, dialect }, files)
+  return new UploadBody({ bytes, value, nested, request, dialect }, files)
+}
+
+/** Parses fields that are JSON objects or lists: some providers read them like members of a JSON request. */
+function withParsedFields(value: JsonObject): JsonObject | Denial {
+  const json = new NestedJson()
+  const nested: { [name: string]: unknown } = { ...value }
+  for (const [name, one] of Object.entries(value)) {
+    if (name === FILES || PLAIN_TEXTS.has(name)) continue
+    const isList = Array.isArray(one)
+    const parsed = (isList ? one : [one]).map((text) => (isJson(text) ? json.parse(text) : text))
+    if (parsed.includes(undefined)) return wrong(name, 'is neither a text nor strict JSON')
+    nested[name] = isList ? parsed : parsed[0]
+  }
+  return nested
+}
+
+function isJson(text: unknown): text is string {
+  return typeof text === 'string' && /^[{[]/.test(text.trimStart())
 }

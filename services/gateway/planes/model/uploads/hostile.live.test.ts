@@ -111,7 +111,7 @@ test('a spool that cannot be written refuses the upload, and nothing else', asyn
   rmSync(dir, { recursive: true })
   const { over, text, socket } = await raw([fields, fileHead, 'x\r\n--b--', ''], (all) => all.includes('\r\n\r\n{'))
   await over
-  assert.match(text(), /^HTTP\/1\.1 500 .*"code":"internal"/s)
+  assert.match(text(), /^HTTP\/1\.1 503 .*"code":"state_unavailable"/s)
   socket.destroy()
   const response = await fetch(`${gateway.url}/llm/r/v1/images/generations`, {
     method: 'POST',

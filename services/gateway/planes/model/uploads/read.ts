@@ -4,7 +4,7 @@ import { ByteBuffer } from '@plat/core'
 import { OVERLOAD_RETRY_MS } from '@plat/process'
 import { type Denial, deny, type Identity, isDenial, type RequestContext } from '../../../call/index.ts'
 import { boundaryOf, MultipartError, type MultipartEvent, MultipartParser } from './parser.ts'
-import type { SpoolFile, UploadLimits } from './spool.ts'
+import { SpoolError, type SpoolFile, type UploadLimits } from './spool.ts'
 
 /** A file of a request. */
 export interface UploadedFile {
@@ -45,11 +45,21 @@ export async function readMultipart(
   identity: Identity,
   limits: UploadLimits,
 ): Promise<Multipart | Denial> {
-  const { wire } = arrival
   const refused = headRefusal(arrival, limits)
   if (refused !== null) return refused
-  const file = await limits.spool.open(identity)
-  if (file === null) return noRoom()
+  try {
+    const file = await limits.spool.open(identity)
+    return file === null ? noRoom() : await spooled(arrival, file, limits)
+  } catch (error) {
+    if (!(error instanceof SpoolError)) throw error
+    limits.onSpoolFault(error)
+    arrival.wire.body.resume()
+    return deny('state_unavailable', 'uploads cannot be stored now')
+  }
+}
+
+async function spooled(arrival: RequestContext, file: SpoolFile, limits: UploadLimits): Promise<Multipart | Denial> {
+  const { wire } = arrival
   arrival.whenOver?.(() => file.close())
   const reader = new Reader(arrival, file, limits)
   const read = await reader.run(boundaryOf(wire.headers['content-type']) ?? '')
@@ -127,6 +137,7 @@ class Reader {
       if (!parser.isComplete) return deny('invalid_request', 'the body ended too early')
       await this.#spooled.flush()
     } catch (error) {
+      if (error instanceof SpoolError) throw error
       if (error instanceof MultipartError)
         return deny('invalid_request', `the multipart body is not valid: ${error.message}`)
       if (this.#arrival.signal.aborted || isAborted(this.#arrival.wire.body))

@@ -10,12 +10,22 @@ export interface UploadLimits extends BodyLimits {
   readonly spool: Spool
   /** docs/spec/gateway.md: `modelUploads.maxBytes`. */
   readonly maxUploadBytes: number
+  /** Called when the spool cannot be written. */
+  readonly onSpoolFault: (error: SpoolError) => void
 }
 
 /** Bytes that are written, and read, at once. */
 const CHUNK_BYTES = 64 * 1024
 /** Least count of a file, so that the limit of bytes is one of open files as well. */
 const LEAST_BYTES = 256 * 1024
+
+/** The spool cannot be written: its folder is missing or read-only, or the disk is full. */
+export class SpoolError extends Error {
+  constructor(cause: unknown) {
+    super('uploads cannot be written to the disk', { cause })
+    this.name = 'SpoolError'
+  }
+}
 
 /** Files of uploads while their calls last. They have no name on the disk, so that nothing is left of them after a crash. */
 export class Spool {
@@ -34,7 +44,7 @@ export class Spool {
     this.#ids = ids
   }
 
-  /** Returns an empty file; null: the caller's share, or the whole spool, is used up. Rejects when it cannot be created. */
+  /** Returns an empty file; null: the caller's share, or the whole spool, is used up. Rejects with SpoolError when it cannot be created. */
   async open(identity: Identity): Promise<SpoolFile | null> {
     const caller = [callingAgentOf(identity), callerOf(identity)]
     const take = (bytes: number) => this.#pool.acquire(caller, bytes) === null
@@ -52,7 +62,7 @@ export class Spool {
       return new SpoolFile(handle, { take, release })
     } catch (error) {
       release(LEAST_BYTES)
-      throw error
+      throw new SpoolError(error)
     }
   }
 }
@@ -82,7 +92,7 @@ export class SpoolFile {
     return this.#written + this.#unwritten.size
   }
 
-  /** Resolves to false if there is no room. Rejects when it cannot be written. */
+  /** Resolves to false if there is no room. Rejects with SpoolError when it cannot be written. */
   async append(bytes: Uint8Array): Promise<boolean> {
     const more = this.size + bytes.length - this.#counted
     if (more > 0) {
@@ -94,14 +104,17 @@ export class SpoolFile {
     return true
   }
 
-  /** Writes what was appended. */
+  /** Writes what was appended. Rejects with SpoolError when that fails. */
   async flush(): Promise<void> {
     if (this.#unwritten.size === 0) return
     const bytes = this.#unwritten.take()
     const at = this.#written
     this.#written += bytes.length
     for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await this.#use((handle) => handle.write(bytes, done, bytes.length - done, at + done))
+      const write = this.#use((handle) => handle.write(bytes, done, bytes.length - done, at + done))
+      const { bytesWritten } = await write.catch((error: unknown) => {
+        throw this.#closed ? error : new SpoolError(error)
+      })
       done += bytesWritten
     }
   }
