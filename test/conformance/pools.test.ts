@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { type PoolRow, type PoolService, poolTable } from '@plat/core'
+import { EACH, poolTests } from './pool-tests.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const FOLDER: Readonly<Record<PoolService, string>> = {
@@ -36,4 +37,14 @@ test('every pool of the table is observed by each service that has it', () => {
 test('docs/reference/pools.md has a row for every pool', () => {
   const page = readFileSync(path.join(ROOT, 'docs/reference/pools.md'), 'utf8')
   for (const name of Object.keys(poolTable)) assert.ok(page.includes(`| \`${name}\` |`), name)
+})
+
+test('every pool has a test in which one caller uses its share while another is served', () => {
+  assert.deepEqual(Object.keys(poolTests).toSorted(), Object.keys(poolTable).toSorted())
+  for (const [name, [file, title]] of Object.entries(poolTests)) {
+    const source = readFileSync(path.join(ROOT, file), 'utf8')
+    const isThere = ["'", '"', '`'].some((quote) => source.includes(`test(${quote}${title}`))
+    assert.ok(isThere, `${name}: ${file} has no test "${title}"`)
+    if (title === EACH) assert.match(source, new RegExp(`\\b${name}\\b`), `${name} in ${file}`)
+  }
 })

@@ -153,6 +153,13 @@ test('an agent whose spans fill its share loses further ones, while spans of ano
   await soon(() => counted.exported === 5, 'the others')
   add('greedy', 'x'.repeat(QUEUE_MAX_BYTES / 4))
   assert.equal(counted.dropped, 4, 'a span larger than a share')
+  const half = 'x'.repeat(QUEUE_MAX_BYTES / 8)
+  for (const agent of ['greedy', 'greedy', 'modest']) add(agent, half)
+  assert.deepEqual(
+    [counted.queued, counted.dropped],
+    [2, 5],
+    'the bytes of a share are used up, those of others are not',
+  )
 })
 
 test('exports to a busy or unreachable collector are retried, with Retry-After, until the spans are dropped', async (t) => {
