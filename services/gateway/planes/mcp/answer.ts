@@ -4,9 +4,9 @@ import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { type Progress, secondsOf, textOf } from '../wire/refusal-text.ts'
 import { commentEvent } from '../wire/sse.ts'
+import { serverName } from './classify.ts'
 import { McpFrame } from './frames/frame.ts'
 import { idOf, type McpRequest, progressTokenOf, requestMethodOf } from './message.ts'
-import { serverName } from './server-name.ts'
 
 /** Members of a denial's `data` that are sent to clients. */
 const PUBLIC_DATA = ['supported', 'requested', 'requiredCapabilities', 'approvalId', 'connectURL', 'provider'] as const

@@ -17,14 +17,13 @@ import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
 import { member, strictMessage } from '../wire/json.ts'
 import { unseenPaths, withheldPaths } from './capabilities.ts'
-import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
+import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow, serverName } from './classify.ts'
+import { NOTHING_SEALED, openMessage, type Unsealer } from './frames/seals.ts'
 import { checkMeta, checkMirrors, checkParameters, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, originOf, type SharedRequest } from './message.ts'
-import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import { bindingOf, type Origin, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
-import { serverName } from './server-name.ts'
 import { withoutServer } from './shared/naming.ts'
-import { aboutTask, taskChanges } from './tasks/request.ts'
+import { aboutTask, taskChanges } from './tasks/messages.ts'
 
 /** Dependencies of `read`. */
 export interface Reader extends BodyLimits {

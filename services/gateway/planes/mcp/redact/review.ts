@@ -12,7 +12,7 @@ import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { McpFrame } from '../frames/frame.ts'
-import { TASK_IDS } from '../tasks/ids.ts'
+import { TASK_IDS } from '../tasks/messages.ts'
 import { isTask } from '../tasks/status.ts'
 
 /** The parts of a message to the client that may be redacted: not members of the protocol, and not sealed values. */

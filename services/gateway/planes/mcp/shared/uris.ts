@@ -1,7 +1,7 @@
 import { elementSpans, findSpan, isObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { spliced, withValue } from '../message.ts'
-import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/ids.ts'
+import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/messages.ts'
 import { sharedUri } from './naming.ts'
 
 /**

@@ -14,7 +14,7 @@ import { member } from '../../wire/json.ts'
 import { McpFrame } from '../frames/frame.ts'
 import { inputRequest } from '../frames/seals.ts'
 import { type McpRequest, requestMethodOf, resultOf } from '../message.ts'
-import { withSharedTaskIds } from './ids.ts'
+import { withSharedTaskIds } from './messages.ts'
 import { createdTask, declaresTasks, isTask, RELATED_TASK, stateOf } from './status.ts'
 import { type CancelledTask, type McpTasks, statusMessage } from './tasks.ts'
 

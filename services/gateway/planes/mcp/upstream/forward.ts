@@ -34,7 +34,7 @@ import { upstreamHeaders } from '../headers.ts'
 import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
 import { bindingOf } from '../seal/seal.ts'
 import { withSharedNames, withSharedUris } from '../shared/uris.ts'
-import { withSharedTaskIds } from '../tasks/ids.ts'
+import { withSharedTaskIds } from '../tasks/messages.ts'
 import {
   type Forwarder,
   faultOf,

@@ -1,10 +1,16 @@
 import { findSpan } from '@plat/core'
+import type { OwnedTask } from '../../../call/bindings/bindings.ts'
+import { type Denial, deny, type Parsed } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
-import { type Replacement, spliced, withValue } from '../message.ts'
-import { withServer } from '../shared/naming.ts'
-import { RELATED_TASK } from './status.ts'
+import { type McpBody, type McpRequest, type Replacement, type SharedRequest, spliced, withValue } from '../message.ts'
+import { withoutServer, withServer } from '../shared/naming.ts'
+import { declaresTasks, RELATED_TASK, TASKS_EXTENSION } from './status.ts'
 
 type Path = readonly string[]
+
+/** JSON-RPC "invalid params", and the error of revision 2026-07-28 for a missing capability of the client. */
+const INVALID_PARAMS = -32602
+const MISSING_CAPABILITY = -32021
 
 /** Where a message of a server states the id of a task. */
 const STATED: readonly Path[] = [
@@ -42,11 +48,30 @@ export interface TaskIdChanges {
 
 const NO_CHANGES: TaskIdChanges = { replaced: [], withheld: [] }
 
+/** A message that may name tasks. */
+interface TaskMessage {
+  readonly message: object
+  /** Null: the address of one server. */
+  readonly shared: SharedRequest | null
+  /** Returns the caller's task with this id of the server; null: it has none. */
+  task(id: string): OwnedTask | null
+}
+
+/** Returns the changes to ids of tasks that a message names beside its parameters. */
+export function taskChanges(posted: TaskMessage, method: string): TaskIdChanges {
+  const { shared, message } = posted
+  const own = (id: string) => {
+    const text = shared === null ? id : withoutServer(id, shared.prefix)
+    return text === null || posted.task(text) === null ? null : text
+  }
+  return method === 'subscriptions/listen' ? followedTasks(message, own) : relatedTasks(message, own)
+}
+
 /**
  * Returns the changes to a message that names tasks beside its parameters: ids are those of the server, and tasks of other sessions are
  * removed. `own` returns the server's id of a task of the caller; null: the caller has none.
  */
-export function relatedTasks(message: unknown, own: (id: string) => string | null): TaskIdChanges {
+function relatedTasks(message: unknown, own: (id: string) => string | null): TaskIdChanges {
   const replaced: Replacement[] = []
   const withheld: Path[] = []
   for (const path of RELATED) {
@@ -61,13 +86,26 @@ export function relatedTasks(message: unknown, own: (id: string) => string | nul
 }
 
 /** The same for `subscriptions/listen`, which names the tasks whose status the client follows. */
-export function followedTasks(message: unknown, own: (id: string) => string | null): TaskIdChanges {
+function followedTasks(message: unknown, own: (id: string) => string | null): TaskIdChanges {
   const path = ['params', 'notifications', 'taskIds']
   const ids = at(message, path)
   if (ids === undefined) return NO_CHANGES
   if (!Array.isArray(ids)) return { replaced: [], withheld: [path] }
   const known = ids.map((id) => (typeof id === 'string' ? own(id) : null)).filter((id) => id !== null)
   return { replaced: [{ path, with: jsonText(known) }], withheld: [] }
+}
+
+/** A request for a task is judged like the call that created it. */
+export function aboutTask(body: McpBody, { era, method, task }: McpRequest, server: string): Parsed | Denial {
+  if (era === 'modern' && !declaresTasks(body.value)) {
+    const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } }
+    const data = { rpc: MISSING_CAPABILITY, requiredCapabilities }
+    return deny('invalid_request', `${method} needs the client capability ${TASKS_EXTENSION}`, { data })
+  }
+  // Also for a task of another session, which must look like one that does not exist.
+  if (task === undefined) return deny('not_found', 'no such task', { data: { rpc: INVALID_PARAMS } })
+  const { call: parent } = task
+  return { operation: 'mcp.task', method, server, name: task.task.tool, body, parent, parentOperation: 'mcp.call' }
 }
 
 /** Returns the acknowledgement of `subscriptions/listen` with ids as the client wrote them. */
