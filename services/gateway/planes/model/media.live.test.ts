@@ -231,9 +231,10 @@ test('forms that can be read in two ways, or are too large, are refused before a
   const part = (head: string, text = 'x') => `--b\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`
   const file = part('name="image"; filename="a.png"')
   const fields = part('name="model"', 'i') + part('name="prompt"')
+  const form = (...parts: readonly string[]) => `${fields}${parts.join('')}${file}--b--`
   assert.match(await send(`${fields}${file}--b--\r\n`), /^200 /)
   const refused: readonly (readonly [string, RegExp])[] = [
-    [`${fields}${part('name="model"', 'other')}${file}--b--`, /^400 .*model is stated twice/],
+    [form(part('name="model"', 'other')), /^400 .*model is stated twice/],
     [`${fields}${part('name="model[]"')}${file}--b--\r\nmore`, /^400 .*goes on after its last part/],
     [`preamble\r\n${fields}${file}--b--`, /^400 .*no part at its beginning/],
     [`${fields}${file}`, /^400 .*ended too early/],
@@ -241,41 +242,23 @@ test('forms that can be read in two ways, or are too large, are refused before a
     [`${part('name="files"')}${file}--b--`, /^400 .*files is not a field/],
     [`${part('name="__proto__"')}${file}--b--`, /^400 .*not a field/],
     [`${fields}${part('name="image"; filename*=utf-8\'\'x')}--b--`, /^400 .*Content-Disposition/],
-    [`${fields}${part('name="stream"', 'true')}${file}--b--`, /^400 .*stream is not relayed/],
-    [`${fields}${part('name="n"', '99')}${file}--b--`, /^400 .*n must be a whole number from 1 to 10/],
-    [
-      `${fields}${part('name="n"', '1')}${part('name="n[]"', '9')}${file}--b--`,
-      /^400 .*n\[\] is stated with brackets and without/,
-    ],
-    [`${fields}${part('name="n[]"', '9')}${file}--b--`, /^400 .*n\[\] must be written without brackets/],
-    [`${fields}${part('name="size[a]"', '9')}${file}--b--`, /^400 .*size\[a\] must be written without brackets/],
-    [`${fields}${part('name="x[]"')}${part('name="x"')}${file}--b--`, /^400 .*x is stated with brackets and without/],
+    [form(part('name="stream"', 'true')), /^400 .*stream is not relayed/],
+    [form(part('name="n"', '99')), /^400 .*n must be a whole number from 1 to 10/],
+    [form(part('name="n"', '1'), part('name="n[]"', '9')), /^400 .*n\[\] is stated with brackets and without/],
+    [form(part('name="n[]"', '9')), /^400 .*n\[\] must be written without brackets/],
+    [form(part('name="size[a]"', '9')), /^400 .*size\[a\] must be written without brackets/],
+    [form(part('name="x[]"'), part('name="x"')), /^400 .*x is stated with brackets and without/],
     [`${fields}${part('name="image"; filename="a"', 'x'.repeat(2_000_000))}--b--`, /^413 .*modelUploads\.maxBytes/],
     [fields + part('name="user"').repeat(64), /^400 .*more than 64 parts/],
+    [form(part('name="images[][file_id]"', 'file-1')), /^403 .*file_id\] names content at the provider/],
     [
-      `${fields}${part('name="images[][file_id]"', 'file-1')}${file}--b--`,
-      /^403 .*file_id\] names content at the provider/,
-    ],
-    [
-      `${fields}${part('name="extra_body"', ' {"images":[{"file_id":"file-1"}]}')}${file}--b--`,
+      form(part('name="extra_body"', ' {"images":[{"file_id":"file-1"}]}')),
       /^403 .*file_id names content at the provider/,
     ],
-    [
-      `${fields}${part('name="images[]"', '{"image_url":"gs://a/b"}')}${file}--b--`,
-      /^403 .*image_url names content at the provider/,
-    ],
-    [
-      `${fields}${part('name="x"', '{"file_id":"a","file_id":""}')}${file}--b--`,
-      /^400 .*x is neither a text nor strict/,
-    ],
-    [
-      `${fields}${part('name="mask[image_url]"', 'gs://a/b')}${file}--b--`,
-      /^403 .*image_url\] names content at the prov/,
-    ],
-    [
-      `${fields}${part('name="file_ids[]"', 'file-1')}${file}--b--`,
-      /^403 .*file_ids\[\] names content at the provider/,
-    ],
+    [form(part('name="images[]"', '{"image_url":"gs://a/b"}')), /^403 .*image_url names content at the provider/],
+    [form(part('name="x"', '{"file_id":"a","file_id":""}')), /^400 .*x is neither a text nor strict/],
+    [form(part('name="mask[image_url]"', 'gs://a/b')), /^403 .*image_url\] names content at the prov/],
+    [form(part('name="file_ids[]"', 'file-1')), /^403 .*file_ids\[\] names content at the provider/],
   ]
   for (const [body, expected] of refused) assert.match(await send(body), expected)
   assert.match(await send('{}', 'application/json'), /^415 /)
