@@ -6,12 +6,18 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 
 /** The checks in the order of the report; they run in parallel. */
 const CHECKS: readonly { readonly name: string; readonly command: readonly [string, ...string[]] }[] = [
-  { name: 'types', command: ['tsc', '--project', ROOT] },
-  { name: 'console', command: ['tsc', '--project', path.join(ROOT, 'apps/console'), '--noEmit'] },
+  { name: 'types', command: typesOf('types', ROOT) },
+  { name: 'console', command: typesOf('console', path.join(ROOT, 'apps/console')) },
   { name: 'lint', command: ['biome', 'ci', '--colors=off', '--diagnostic-level=error'] },
   { name: 'tidy', command: [process.execPath, path.join(ROOT, 'tools/tidy/run.ts')] },
   { name: 'unused', command: ['knip', '--no-progress', '--no-config-hints'] },
 ]
+
+/** The type check of a project; a later run checks only what changed, in a tenth of the time. */
+function typesOf(name: string, project: string): readonly [string, ...string[]] {
+  const state = path.join(ROOT, `.cache/${name}.tsbuildinfo`)
+  return ['tsc', '--project', project, '--noEmit', '--incremental', '--tsBuildInfoFile', state]
+}
 
 interface Done {
   readonly ok: boolean
