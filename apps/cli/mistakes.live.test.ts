@@ -208,7 +208,11 @@ test('a misspelt agent in plat audit hold, and an expired token, are one line ea
   assert.doesNotMatch(await hold('agent:assistant'), /warning/)
 
   const minting = { dir, agent: 'assistant', session: 's1', scope: [], ttl: '1s', format: 'token' } as const
-  const token = (await printed((output) => tokenMint(minting, output))).text
+  const [note = '', token] = (await printed((output) => tokenMint(minting, output))).text.split('\n')
+  assert.equal(
+    note,
+    '-ttl: gateways accept a token for identity.leewaySeconds longer (30 s by default), as clocks differ',
+  )
   const messages = async () => {
     const all = ['mcp', 'llm/v1/models'].map(async (path) => {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: '*/*' }

@@ -1,4 +1,4 @@
-export { createLog, type Log, type LogOptions, silentLog } from './log.ts'
+export { createLog, type Log, type LogLine, type LogOptions, silentLog } from './log.ts'
 export { type LoadSource, OVERLOAD_RETRY_MS, Overload, type OverloadState } from './overload.ts'
 export { onShutdown, type ShutdownReason } from './shutdown.ts'
 export { startErrorLine, storageErrorLine } from './start-error.ts'

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { createLog } from './log.ts'
+import { createLog, type LogLine } from './log.ts'
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -48,6 +48,20 @@ test('a child adds its fields to every line', () => {
   log.child({ listener: 'main' }).child({ route: 'mcp' }).debug({ n: 1 }, 'x')
   const [line] = lines()
   assert.deepEqual([line?.listener, line?.route, line?.n], ['main', 'mcp', 1])
+})
+
+test('a line is passed on as well, with the fields of its log and without secrets', () => {
+  const passed: LogLine[] = []
+  const log = createLog({
+    service: 'gateway',
+    destination: path.join(folder, 'passed.jsonl'),
+    onLine: (line) => passed.push(line),
+  })
+  log.debug({}, 'unseen')
+  log.child({ server: 'notes' }).warn({ token: 'abc-secret' }, `cannot be reached with ${JWT}`)
+  assert.deepEqual(passed, [
+    { level: 'warn', fields: { server: 'notes', token: '[removed]' }, message: 'cannot be reached with [removed]' },
+  ])
 })
 
 test('secrets by name, at any depth and in any spelling, never reach a line', () => {

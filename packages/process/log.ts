@@ -20,13 +20,22 @@ export interface LogOptions {
   level?: string
   /** A file's path (made with its folder, mode 0600) or a file descriptor; standard output when absent. */
   destination?: string | number
+  /** Called with each line of level `info` or above, without secrets, beside being written. */
+  onLine?: (line: LogLine) => void
+}
+
+/** A line as `onLine` receives it. */
+export interface LogLine {
+  readonly level: 'info' | 'warn' | 'error'
+  readonly fields: object
+  readonly message: string
 }
 
 const STDOUT_FD = 1
 const LEVELS: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
 /** Writes JSON lines `{"level","time","service",…,"msg"}`, at once or together with others a few milliseconds later. */
-export function createLog({ service, level = 'info', destination = STDOUT_FD }: LogOptions): Log {
+export function createLog({ service, level = 'info', destination = STDOUT_FD, onLine }: LogOptions): Log {
   const options = {
     level: LEVELS.has(level) ? level : 'info',
     base: { service },
@@ -34,7 +43,8 @@ export function createLog({ service, level = 'info', destination = STDOUT_FD }: 
     formatters: { level: (label: string) => ({ level: label }) },
   }
   const sink = pino.destination({ dest: destination, sync: true, mkdir: true, mode: 0o600 })
-  return wrap(pino(options, new LineWriter(sink)))
+  const log = wrap(pino(options, new LineWriter(sink)))
+  return onLine === undefined ? log : observed(log, onLine, {})
 }
 
 /** pino's time member. Many lines share a millisecond: its text is cached. */
@@ -61,6 +71,20 @@ function wrap(logger: Logger): Log {
     warn: (fields, message) => logger.warn(withoutSecrets(fields), withoutSecrets(message)),
     error: (fields, message) => logger.error(withoutSecrets(fields), withoutSecrets(message)),
     child: (fields) => wrap(logger.child({ ...withoutSecrets(fields) })),
+  }
+}
+
+function observed(log: Log, onLine: (line: LogLine) => void, common: object): Log {
+  const write = (level: LogLine['level']) => (fields: object, message: string) => {
+    log[level](fields, message)
+    onLine({ level, fields: withoutSecrets({ ...common, ...fields }), message: withoutSecrets(message) })
+  }
+  return {
+    debug: (fields, message) => log.debug(fields, message),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: (fields) => observed(log.child(fields), onLine, { ...common, ...fields }),
   }
 }
 

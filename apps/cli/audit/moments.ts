@@ -1,5 +1,6 @@
 import { rfc3339Micros } from '@plat/core'
 import type { LedgerMoment, RecordFilter } from '@plat/ledger'
+import { withoutScope } from '../shared/agent.ts'
 import { CommandError } from '../shared/output.ts'
 import { readTime } from '../shared/times.ts'
 
@@ -26,7 +27,7 @@ export function filterOf(flags: FilterFlags): RecordFilter | undefined {
   if (text !== undefined && (text === '' || text.length > TEXT_MAX_CHARS)) {
     throw new CommandError(`-text: give 1 to ${TEXT_MAX_CHARS} characters`, 2)
   }
-  const [agent, namespace] = name?.split('/').toReversed() ?? []
+  const [agent, namespace] = name === undefined ? [] : withoutScope(name, 'agent').split('/').toReversed()
   const members = { agent, namespace, session, user, server, tool, call, denied, calls, text }
   const given = Object.entries(members).filter(([, value]) => value !== undefined && value !== '')
   return given.length === 0 ? undefined : Object.fromEntries(given)

@@ -67,6 +67,8 @@ test('grep selects by members, refusals, text and time, across segments and in b
   assert.deepEqual(await grepped({ text: 'policy_den' }), [20])
   assert.deepEqual(await grepped({ tool: HOSTILE }), [24])
   assert.deepEqual(await grepped({ agent: 'other/assistant' }), [])
+  assert.equal((await grepped({ agent: 'agent:assistant' })).length, (await grepped({ agent: 'assistant' })).length)
+  assert.notEqual((await grepped({ agent: 'agent:assistant' })).length, 0)
   assert.deepEqual(await grepped({ since: '20', until: '23' }), [20, 21, 22, 23])
   assert.deepEqual(await grepped({ since: '5s', until: timeOfRecord(26), newest: true }), [26, 25])
   assert.deepEqual(await grepped({ agent: 'default/assistant', newest: true, limit: '3' }), [43, 41, 40])

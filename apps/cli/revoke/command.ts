@@ -7,7 +7,7 @@ export function addRevoke(plat: Command): void {
   const load = () => import('./revoke.ts')
   plat
     .command('revoke')
-    .argument('<target>', 'all, or <scope>:<name>: session:<ns>/<agent>/<id>, agent:<ns>/<name>, namespace, user, jti')
+    .argument('<target>', 'all, <ns>/<agent>, <ns>/<agent>/<session>, or <scope>:<name> with namespace, user or jti')
     .summary('the kill switch: refuse all calls of a target, and abort running ones')
     .description(
       'Refuses all calls of a target: at once, across restarts, until -for has passed or the revocation is lifted.',

@@ -82,6 +82,8 @@ test('a refusal of the gateway, or an invalid target, is reported in one line', 
   assert.throws(() => parseTarget('user:'), /no name/)
   assert.deepEqual(parseTarget('jti:a:b'), { jti: 'a:b' })
   assert.deepEqual(parseTarget('all'), { all: true })
+  assert.deepEqual(parseTarget('default/assistant'), { agent: 'default/assistant' })
+  assert.deepEqual(parseTarget('default/assistant/run-1'), { session: 'default/assistant/run-1' })
 })
 
 test('when plat run ends, its session is revoked beyond the end of its token', async () => {

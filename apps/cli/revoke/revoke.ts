@@ -140,13 +140,17 @@ export async function askToRevoke(env: HomeEnv, request: RevocationRequest): Pro
 
 const SCOPES = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant']
 const HOW = 'write all, or jti:, session:<ns>/<agent>/<id>, agent:<ns>/<name>, namespace:, user: or tenant: and a name'
+/** Agents and sessions without their scope, as lists print them. */
+const PRINTED: Readonly<Record<number, 'agent' | 'session'>> = { 2: 'agent', 3: 'session' }
 
 /**
- * `all`, or `<scope>:<name>`; an agent without a namespace is of `default`. The gateway validates names.
+ * `all`, `<scope>:<name>`, `<ns>/<agent>` or `<ns>/<agent>/<id>`; an agent without a namespace is of `default`. The gateway validates names.
  * @throws CommandError with the syntax.
  */
 export function parseTarget(text: string): RevocationRequest['target'] {
   if (text === 'all') return { all: true }
+  const printed = text.includes(':') ? undefined : PRINTED[text.split('/').length]
+  if (printed !== undefined) return { [printed]: text }
   const colon = text.indexOf(':')
   const scope = colon === -1 ? text : text.slice(0, colon)
   const name = colon === -1 ? '' : text.slice(colon + 1)

@@ -1,6 +1,7 @@
 import { formatDuration, systemClock } from '@plat/core'
 import { isSessionView } from '@plat/gateway/sessions'
 import { adminList } from '../shared/admin-api.ts'
+import { withoutScope } from '../shared/agent.ts'
 import { findGateway } from '../shared/gateway.ts'
 import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printWideList } from '../shared/print.ts'
@@ -55,8 +56,9 @@ export async function sessionTimeline(
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(dir)
-  const records = await adminList(env, `/v1/sessions/${encodeURIComponent(id)}/timeline`, isLedgerRecord)
-  if (records.length === 0) throw new CommandError(`the ledger has no session ${plain(id)}; see plat sessions`)
+  const session = withoutScope(id, 'session')
+  const records = await adminList(env, `/v1/sessions/${encodeURIComponent(session)}/timeline`, isLedgerRecord)
+  if (records.length === 0) throw new CommandError(`the ledger has no session ${plain(session)}; see plat sessions`)
   printWideList(output, format, format === 'table' ? withoutClosedIntents(records) : records, timelineColumns)
   return 0
 }

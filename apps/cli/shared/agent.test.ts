@@ -26,12 +26,13 @@ test('a profile brings the scope of what its sandbox needs, beside whatever is n
   assert.deepEqual(await scopesOf('profile: default'), [])
 })
 
-test('an agent among other documents is found, and one without a tier has tier-0', async () => {
+test('an agent among other documents is found, with or without agent: before it, and one without a tier has tier-0', async () => {
   const dir = tempFolder()
   await mkdir(join(dir, 'resources'))
   const head = (name: string) =>
     `apiVersion: plat.dev/v1alpha1\nkind: Agent\nmetadata: {name: ${name}, namespace: default}\n`
   await writeFile(join(dir, 'resources/all.yaml'), `${head('a')}spec: {}\n---\n${head('b')}spec: {tier: tier-1}\n`)
   assert.deepEqual([(await readAgent(dir, 'a')).tier, (await readAgent(dir, 'default/b')).tier], ['tier-0', 'tier-1'])
+  assert.deepEqual([(await readAgent(dir, 'agent:a')).name, (await readAgent(dir, 'agent:default/b')).name], ['a', 'b'])
   await assert.rejects(readAgent(dir, 'c'), /no agent default\/c: did you mean default\//)
 })

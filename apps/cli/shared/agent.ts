@@ -19,12 +19,18 @@ export interface AgentGrant {
   readonly maxTTLSeconds: number
 }
 
+/** Removes the `agent:` or `session:` with which revocations and legal holds name them: every command accepts both forms. */
+export function withoutScope(reference: string, scope: 'agent' | 'session'): string {
+  const prefix = `${scope}:`
+  return reference.startsWith(prefix) ? reference.slice(prefix.length) : reference
+}
+
 /**
  * Reads an agent of `<dir>/resources`.
  * @throws CommandError that names the file to write.
  */
 export async function readAgent(dir: string, reference: string): Promise<AgentGrant> {
-  const [namespace, name] = reference.includes('/') ? splitOnce(reference) : ['default', reference]
+  const { namespace, name } = agentNamed(reference)
   const path = join(dir, 'resources', 'agents', namespace, `${name}.yaml`)
   const text = await readFile(path, 'utf8').catch(() => '')
   const own = parseResource('Agent', text)
@@ -37,7 +43,7 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
  * @throws CommandError if it does not exist, or the gateway serves no resources
  */
 export async function fetchAgent(env: HomeEnv, reference: string): Promise<AgentGrant> {
-  const [namespace, name] = reference.includes('/') ? splitOnce(reference) : ['default', reference]
+  const { namespace, name } = agentNamed(reference)
   const at = `/apis/${API_VERSION}/namespaces/${encodeURIComponent(namespace)}/agents/${encodeURIComponent(name)}`
   const answer = await admin(env, 'GET', at).catch((error: unknown) => {
     if (!(error instanceof AdminRefusalError)) throw error
@@ -107,7 +113,11 @@ function hint(wanted: string, known: readonly string[], path: string): string {
   return known.length === 0 ? `write ${path}` : `${path} does not exist; there is ${known.join(', ')}`
 }
 
-function splitOnce(reference: string): [string, string] {
-  const slash = reference.indexOf('/')
-  return [reference.slice(0, slash), reference.slice(slash + 1)]
+/** Reads `<agent>` or `<namespace>/<agent>`, with or without `agent:`. */
+function agentNamed(reference: string): { readonly namespace: string; readonly name: string } {
+  const text = withoutScope(reference, 'agent')
+  const slash = text.indexOf('/')
+  return slash === -1
+    ? { namespace: 'default', name: text }
+    : { namespace: text.slice(0, slash), name: text.slice(slash + 1) }
 }

@@ -15,7 +15,10 @@ export function addToken(plat: Command): void {
     .option('--session <id>', 'session id', 'by-hand')
     .option('--user <name>', 'the user it acts for (default: you)')
     .addOption(new Option('--scope <scope...>', 'such as tools:notes').default([], 'those of the agent'))
-    .option('--ttl <duration>', 'lifetime, such as 15m')
+    .option(
+      '--ttl <duration>',
+      'lifetime, such as 15m; gateways accept a token for identity.leewaySeconds longer (30 s)',
+    )
     .addOption(
       new Option('-o, --output <format>', 'how to print: for people (table), for programs, or the token alone')
         .choices([...formats, 'token'])

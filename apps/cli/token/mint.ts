@@ -19,6 +19,8 @@ export interface TokenMintOptions {
 
 /** Tolerance of expiresAt for rounding to seconds and clock skew, in milliseconds. */
 const CLOCKS_MS = 5000
+/** Lifetime up to which the tolerance of gateways (`identity.leewaySeconds`, by default 30) is worth a note, in seconds. */
+const SHORT_SECONDS = 60
 
 /** Mints a session token for an agent of the running plat, with the scopes of the agent unless others are given. */
 export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
@@ -39,6 +41,8 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
   const shorterMs = ttlSeconds === null ? 0 : requestedAt + ttlSeconds * 1000 - Date.parse(expiresAt)
   if (shorterMs > CLOCKS_MS)
     output.err(`-ttl: ${options.ttl} exceeds the limit of the broker; the token expires sooner`)
+  if (ttlSeconds !== null && ttlSeconds <= SHORT_SECONDS)
+    output.err('-ttl: gateways accept a token for identity.leewaySeconds longer (30 s by default), as clocks differ')
   if (options.format === 'token') output.out(token)
   else printObject(output, options.format, { token, expiresAt, spiffeId, jti })
   return 0

@@ -6,7 +6,7 @@ import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, 
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { type Render, startRender, startStatus } from '@plat/operator'
-import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
+import { giveBackStartMemory, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
 import { writeSchemas } from '../schema/schema.ts'
 import { NAMESPACE } from '../shared/draft.ts'
@@ -26,6 +26,7 @@ import { type StdioOptions, StdioSupervisor } from '../stdio/launch/supervisor.t
 import { createChangeFinder } from './changes.ts'
 import { openKubectl } from './kubectl.ts'
 import { createProblemFinder, type Problems, reportProblems } from './problems.ts'
+import { openLogs } from './terminal-log.ts'
 import { gatewayKeys } from './up-config.ts'
 
 export interface UpOptions {
@@ -89,8 +90,7 @@ async function startParts(context: {
   const { home, options, announce, undo, stop } = context
   const clock = systemClock
   const ids = systemIds(clock)
-  const logTo = (service: string) =>
-    createLog({ service, ...(options.log === 'file' && { destination: join(home.logs, `${service}.jsonl`) }) })
+  const { logTo, terminal } = openLogs({ folder: home.logs, to: options.log, print: announce, clock })
   const tokens = await tokensOf(home, ids)
   for (const folder of [home.keys, home.auditKeys, home.cardKeys]) {
     if (!existsSync(join(folder, 'key.pem'))) await generateKeyFiles(folder)
@@ -137,6 +137,7 @@ async function startParts(context: {
   undo.push(writeSchemasSoon(home, { clock, log: operatorLog }))
   const changes = await createChangeFinder({ home, render, config })
   const { consoleUrl } = gateway
+  terminal.begin()
   return { home, env, consoleUrl, store, problems: createProblemFinder({ home, store, render, config }), changes, stop }
 }
 

@@ -20,8 +20,8 @@ Every call is authenticated and read first. Then the stages run from left to rig
 operation, then those marked ●; f: the stage judges each entry of the response instead of the request; –: it does not run. Before
 the call is forwarded, the conditions under which the stages admitted it are checked again. Reviews check each frame of the
 response, in the order given. A full record is an outcome for every call, with an intent before it if the audit failure policy is
-\`closed\`, money is held, or the call is long; _denials_ means that only refusals are recorded. An operation that is not built
-yet, or that has no row, is refused with \`not_built\`.
+\`closed\`, money is held, or the call is long; _denials_ means that only calls that were refused or failed are recorded. An operation that is not
+built yet, or that has no row, is refused with \`not_built\`.
 
 ${[line(head), line(rule), ...rows.map(line)].join('\n')}
 `

@@ -190,7 +190,8 @@ export class Closing {
     const revision = this.#revisionOf(call)
     const refusal = outcome.result === 'denied' || outcome.result === 'cut' ? denial : null
     if (call.plan.row.record === 'denials') {
-      return refusal === null ? null : decisionRecord(call, refusal, revision)
+      if (refusal !== null) return decisionRecord(call, refusal, revision)
+      if (outcome.result !== 'failed') return null
     }
     if (refusal !== null && !call.intended && !call.forwarded) {
       return decisionRecord(call, refusal, revision)

@@ -83,10 +83,19 @@ test('a caller that is not authenticated leaves no record; a request that cannot
   )
 })
 
-test('a control message leaves a record only when it is refused, and an operation that is not built is refused', async () => {
+test('a control message leaves a record only when it is refused or fails, and an operation that is not built is refused', async () => {
   const ping = setUp({ operation: 'mcp.control' })
   await ping.done
   assert.deepEqual(ping.records, [])
+  const unreachable = setUp({
+    operation: 'mcp.control',
+    plane: { forward: async () => deny('upstream_error', 'away') },
+  })
+  await unreachable.done
+  assert.deepEqual(
+    unreachable.records.map(({ kind, result, code, call }) => [kind, result, code, typeof call]),
+    [['outcome', 'failed', 'upstream_error', 'string']],
+  )
   const refused = setUp({ operation: 'mcp.control', revoked: () => deny('revoked', 'no', { revoked: 'session' }) })
   await refused.done
   assert.deepEqual([refused.records.length, refused.records[0]?.kind], [1, 'decision'])

@@ -240,7 +240,7 @@ export class ReachabilityLog {
   /** Called for every response of a server. */
   reached(server: string): void {
     if (this.#unreachable.size === 0 || !this.#unreachable.delete(server)) return
-    this.#log.info({ server }, 'the server can be reached again')
+    this.#log.info({ server, recovered: true }, 'the server can be reached again')
   }
 
   /** Called for every request that failed; other failures than those to reach the server change nothing. */

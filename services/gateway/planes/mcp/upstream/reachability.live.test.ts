@@ -36,7 +36,7 @@ test('a server that cannot be reached is logged once, and once more when it is b
   })
   await listening(server, '127.0.0.1', port)
   for (let times = 0; times < 3; times++) assert.deepEqual((await ask()).content, [])
-  assert.deepEqual(lines.slice(1), ['the server can be reached again ["test/notes"]'])
+  assert.deepEqual(lines.slice(1), ['the server can be reached again ["test/notes",true]'])
   // A tool whose call breaks the connection may have run, and its server can be reached.
   answers = false
   assert.match((await ask()).content[0].text, /^add failed: .* It may have run: check that first\./)
