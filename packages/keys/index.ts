@@ -10,5 +10,7 @@ export {
   readPublicKeys,
 } from './files.ts'
 export { type PublicJwk, type PublicKey, publicKeyOf, readPublicJwk, thumbprint } from './jwk.ts'
+export { KeyServiceError } from './key-service-error.ts'
 export { createSelfSigned, type SelfSigned, type SelfSignedOptions } from './self-signed.ts'
 export { ephemeralSigner, type LocalSigner, openSigner, type Signer, signerOf } from './signer.ts'
+export { fileKeys, type KeyStore } from './store.ts'

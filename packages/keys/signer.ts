@@ -10,7 +10,8 @@ export interface Signer {
   readonly kid: string
   readonly publicJwk: PublicJwk
   readonly publicKey: PublicKey
-  sign(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>
+  /** `caller`: whose share of a key service's queue is used; absent: not counted. */
+  sign(bytes: Uint8Array, caller?: string): Uint8Array | Promise<Uint8Array>
 }
 
 /** A synchronous signer. */

@@ -101,12 +101,12 @@ function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | nul
   }
 }
 
-/** Signs claims as a compact JWS. `alg` and `kid` of the header come from the signer. */
-export function signJws(signer: LocalSigner, header: object, claims: object): string
-export function signJws(signer: Signer, header: object, claims: object): string | Promise<string>
-export function signJws(signer: Signer, header: object, claims: object): string | Promise<string> {
+/** Signs claims as a compact JWS. `alg` and `kid` of the header come from the signer. `caller` is for the shares of a key service's queue. */
+export function signJws(signer: LocalSigner, header: object, claims: object, caller?: string): string
+export function signJws(signer: Signer, header: object, claims: object, caller?: string): string | Promise<string>
+export function signJws(signer: Signer, header: object, claims: object, caller?: string): string | Promise<string> {
   const input = segments(encodedHeader(signer, header), encodeText(JSON.stringify(claims)))
-  const signature = signer.sign(Buffer.from(input, 'latin1'))
+  const signature = signer.sign(Buffer.from(input, 'latin1'), caller)
   if (signature instanceof Uint8Array) return segments(input, encodeBase64url(signature))
   return signature.then((bytes) => segments(input, encodeBase64url(bytes)))
 }

@@ -31,7 +31,7 @@ export async function makeBundle(options: MakeBundle, output: Output): Promise<n
     const signers = await Promise.all(keys.map((key) => openSigner(key)))
     const files = await filesOf(resolve(folder))
     const statement = { issuer, revision, issuedAt, notBefore: null, expiresAt }
-    await writeFile(out, writeBundle({ statement, files }, signers))
+    await writeFile(out, await writeBundle({ statement, files }, signers))
     printObject(output, options.output, { bundle: out, revision, files: files.length })
   } catch (error) {
     throw new CommandError(reasonOf(error))

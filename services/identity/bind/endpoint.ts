@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
 import { type Endpoint, OAuthError, publicUrl } from '@plat/http/endpoints'
-import { agentOf, DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
+import { agentOf, DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
+import { signToken } from '../keys/sign.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
 import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
@@ -57,7 +58,7 @@ async function bind(parts: BindParts, request: IncomingMessage, who: object): Pr
   refuseDerived(claims)
   const proof = checkProof(parts, request, token)
   refuseBound(await boundKey(claims, parts.records), proof)
-  const bound = sign(parts, claims, proof.jkt)
+  const bound = await sign(parts, claims, proof.jkt)
   await useProof(parts, proof, claims)
   await record(parts, claims, proof)
   const { jti, subject: sub, user, scopes } = claims
@@ -104,16 +105,21 @@ function refuseBound(boundTo: string | null, { jkt }: DpopProof): void {
 }
 
 /** The bound token is the same token: its `jti`, its times, and `cnf` beside what it says. */
-function sign({ tenancy }: BindParts, claims: SessionClaims, jkt: string): Bound {
+async function sign({ tenancy }: BindParts, claims: SessionClaims, jkt: string): Promise<Bound> {
   const signer = tenancy.signerFor(claims.namespace)
-  if (signer === null) throw refused(503, 'temporarily_unavailable', 'the signing key of the tenant is not available')
+  if (signer === null) throw unsigned('the signing key of the tenant is not available')
+  const bound = { ...claims.members, cnf: { jkt } }
   return {
-    token: signJws(signer, {}, { ...claims.members, cnf: { jkt } }),
+    token: await signToken(signer, { claims: bound, namespace: claims.namespace, refuse: unsigned }),
     tokenType: 'DPoP',
     expiresAt: rfc3339(claims.expiresAt * 1000),
     jti: claims.jti,
     jkt,
   }
+}
+
+function unsigned(message: string): OAuthError {
+  return refused(503, 'temporarily_unavailable', message)
 }
 
 async function useProof({ proofs }: BindParts, proof: DpopProof, claims: SessionClaims): Promise<void> {

@@ -63,11 +63,11 @@ async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Boots
   const { api, clock, isolation, settings } = parts
   const chain = await followPod(api, bound)
   const ready = await readSession(api, { clock, namespace: bound.namespace, chain })
-  const spiffeId = asOAuth(() => nameOf(settings.trustDomain, ready.request))
+  const spiffeId = await asOAuth(() => nameOf(settings.trustDomain, ready.request))
   refuseRevoked(parts, ready, chain.session)
   const variables = await variablesOf({ api, namespace: bound.namespace, chain, agent: ready.agent })
   const substrate = substrateOf(bound, chain.pod, isolation)
-  const minted = ready.attested ? null : asOAuth(() => mint(parts, ready.request, substrate))
+  const minted = ready.attested ? null : await asOAuth(() => mint(parts, ready.request, substrate))
   const jti = minted === null ? {} : { jti: minted.jti }
   // The session is recorded first: a token that is not recorded on its session is never issued.
   if (!(await bindPod(api, chain.session, bound, { spiffeId, ...jti }))) return null
@@ -150,9 +150,9 @@ function refuseRevoked(
 }
 
 /** Converts a mint's refusals to the errors of this endpoint. */
-function asOAuth<T>(work: () => T): T {
+async function asOAuth<T>(work: () => T | Promise<T>): Promise<T> {
   try {
-    return work()
+    return await work()
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error
     throw error.status === 503

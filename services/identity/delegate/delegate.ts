@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { rfc3339, sessionSpiffeId } from '@plat/core'
+import { isPromise, rfc3339, sessionSpiffeId } from '@plat/core'
 import { OAuthError } from '@plat/http/endpoints'
 import { agentOf, ancestryOf, MAX_LINEAGE, MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
 import {
@@ -58,7 +58,7 @@ export async function delegate(
   })
   const delegation = { actor, delegator, scopes, actorKey }
   if (delegator.txn !== null) return onlyOnce(parts, requested, { ...delegation, txn: delegator.txn })
-  return recorded(parts, issue(parts, requested, delegation))
+  return recorded(parts, await issue(parts, requested, delegation))
 }
 
 /** Rule 1: the caller's own session token. */
@@ -127,7 +127,7 @@ async function onlyOnce(
   const use = { txn, actor: actor.subject, agent: agentOf(actor), jkt, expiresAt, request }
   const before = await parts.once.find(use)
   if (before !== null) return repeated(before, scopes)
-  const issued = issue(parts, request, delegation)
+  const issued = await issue(parts, request, delegation)
   await recorded(parts, issued)
   const verdict = await parts.once.claim(use, `${issued.answer.expires_in} ${issued.answer.access_token}`)
   return verdict.kind === 'first' ? issued.answer : repeated(verdict, scopes)
@@ -155,7 +155,11 @@ async function recorded(parts: DelegationParts, issued: IssuedDelegation): Promi
 }
 
 /** Rule 4. */
-function issue(parts: DelegationParts, requested: DelegationRequest, delegation: Delegation): IssuedDelegation {
+async function issue(
+  parts: DelegationParts,
+  requested: DelegationRequest,
+  delegation: Delegation,
+): Promise<IssuedDelegation> {
   const { actor, delegator, scopes } = delegation
   const issuedAt = Math.floor(parts.clock.now() / 1000)
   const lifetime = Math.min(
@@ -165,7 +169,7 @@ function issue(parts: DelegationParts, requested: DelegationRequest, delegation:
     secondsLeft(delegator.claims, issuedAt, 'subject_token'),
   )
   const jti = parts.ids.uuid()
-  const token = signFor(parts, actor.namespace, {
+  const signed = signFor(parts, actor.namespace, {
     iss: parts.settings.issuer,
     aud: parts.settings.audience,
     iat: issuedAt,
@@ -174,6 +178,7 @@ function issue(parts: DelegationParts, requested: DelegationRequest, delegation:
     jti,
     ...delegatedClaims(delegation),
   })
+  const token = isPromise(signed) ? await signed : signed
   if (token.length > MAX_TOKEN_CHARS) throw badGrant('the delegated token would be too long')
   const facts = {
     jti,

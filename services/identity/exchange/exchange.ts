@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { rfc3339 } from '@plat/core'
+import { rfc3339, whenReady } from '@plat/core'
 import { OAuthError } from '@plat/http/endpoints'
 import type { SessionClaims } from '@plat/tokens'
 import { type Asker, recordIssued } from '../serve/audit.ts'
@@ -113,6 +113,11 @@ function sessionToken(parts: IssuingParts, granted: Granted): ExchangeResponse |
     plat_delegation_jtis: members.plat_delegation_jtis,
     cnf: jkt === null ? undefined : { jkt },
   })
+  return whenReady(token, issued, parts, granted)
+}
+
+function issued(token: string, parts: IssuingParts, granted: Granted): ExchangeResponse | Promise<ExchangeResponse> {
+  const { lifetimeSeconds, scopes } = granted
   const response = answer(token, lifetimeSeconds, scopes)
   const recorded = record(parts, granted, lifetimeSeconds)
   return recorded === undefined ? response : recorded.then(() => response)
@@ -137,6 +142,7 @@ async function issuedBy(provider: CredentialProvider, granted: Granted): Promise
   try {
     return await provider.issue(granted)
   } catch (error) {
+    if (error instanceof OAuthError) throw error
     return { kind: 'failed', reason: `it threw ${error instanceof Error ? error.name : 'no error'}` }
   }
 }

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, type Ids, whenReady } from '@plat/core'
 import { OAuthError, publicUrl } from '@plat/http/endpoints'
-import { agentOf, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
+import { agentOf, type ProofVerifier, type SessionClaims } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
 import type { IdentitySettings } from '../flags.ts'
+import { signToken } from '../keys/sign.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import type { AuditParts } from '../serve/audit.ts'
 import { isSessionFault, type SessionFault, type Sessions } from '../sessions/sessions.ts'
@@ -104,12 +105,14 @@ export function boundTo({ records }: IssuingParts, claims: SessionClaims): strin
 }
 
 /** Signs with the key of the namespace, or refuses: a tenant without its key gets no token of another. */
-export function signFor({ tenancy }: IssuingParts, namespace: string, claims: object): string {
+export function signFor({ tenancy }: IssuingParts, namespace: string, claims: object): string | Promise<string> {
   const signer = tenancy.signerFor(namespace)
-  if (signer === null) {
-    throw new OAuthError(503, 'temporarily_unavailable', 'the signing key of the tenant is not available')
-  }
-  return signJws(signer, {}, claims)
+  if (signer === null) throw unsigned('the signing key of the tenant is not available')
+  return signToken(signer, { claims, namespace, refuse: unsigned })
+}
+
+function unsigned(message: string): OAuthError {
+  return new OAuthError(503, 'temporarily_unavailable', message)
 }
 
 /** Claims that a derived token takes over from the session that it is for. */

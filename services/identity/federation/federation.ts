@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { keyFilePath, type LocalSigner, type PublicKey } from '@plat/keys'
+import { keyFilePath, type PublicKey, type Signer } from '@plat/keys'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import type { IdentitySettings } from '../flags.ts'
@@ -36,7 +36,7 @@ export interface Federation {
   /** `iss` of an assertion. */
   readonly issuer: string
   /** Signs assertions: ES256 or RS256, as the key is. */
-  signer(): LocalSigner
+  signer(): Signer
   /** Published keys, the one that signs first. */
   keys(): readonly PublicKey[]
   /** Calls `listen` whenever the keys change. */

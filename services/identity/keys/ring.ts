@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Clock } from '@plat/core'
-import { ephemeralSigner, keyFilePath, type LocalSigner, type PublicKey } from '@plat/keys'
+import { ephemeralSigner, keyFilePath, type PublicKey, type Signer } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { CLASSICAL_AND_ML_DSA, KeySet, type KeySource } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
@@ -18,7 +18,7 @@ export const RELOAD_EVERY_MS = 10_000
 /** The broker's keys: those that sign, those that are trusted, and the document that says so. */
 export interface KeyRing extends Tenancy {
   /** The broker's own key, which signs for every namespace that is in no tenant. */
-  signer(): LocalSigner
+  signer(): Signer
   readonly trusted: KeySource
   /** The JWK set as JSON. */
   document(): Buffer
@@ -55,7 +55,7 @@ class FileKeyRing implements KeyRing {
   readonly #options: KeyRingOptions
   readonly #tenants: TenantKeys
   /** Signs when there is no file; unused otherwise. */
-  #own: LocalSigner
+  #own: Signer
   #rolling: RollingKey | null = null
   #previous: readonly PublicKey[] = []
   #stopPrevious: () => void = () => {}
@@ -83,7 +83,7 @@ class FileKeyRing implements KeyRing {
     this.#publish()
   }
 
-  signer(): LocalSigner {
+  signer(): Signer {
     return this.#rolling?.signer() ?? this.#own
   }
 
@@ -101,7 +101,7 @@ class FileKeyRing implements KeyRing {
     return this.#tenants.tenantOf(namespace)
   }
 
-  signerFor(namespace: string): LocalSigner | null {
+  signerFor(namespace: string): Signer | null {
     const tenant = this.#tenants.tenantOf(namespace)
     if (tenant === null) return this.signer()
     return this.#mismatching.has(tenant) ? null : this.#tenants.signerOf(tenant)

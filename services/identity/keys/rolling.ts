@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
-import { type LocalSigner, type PublicKey, readPrivateKey, signerOf } from '@plat/keys'
+import { type PublicKey, readPrivateKey, type Signer, signerOf } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { KEYS_CACHED_SECONDS } from './jwks.ts'
 
@@ -32,7 +32,7 @@ export interface RollingKeyOptions {
 }
 
 /** Reads a private key of the right algorithm. Throws one line that names the flag and the file. */
-export function readSigner(text: string, path: string, { flag, algorithms }: KeyUse): LocalSigner {
+export function readSigner(text: string, path: string, { flag, algorithms }: KeyUse): Signer {
   const name = `${flag}: ${path}`
   const signer = signerOf(readPrivateKey(text, name), name)
   if (!algorithms.names.includes(signer.alg)) {
@@ -42,7 +42,7 @@ export function readSigner(text: string, path: string, { flag, algorithms }: Key
 }
 
 /** The key of a file that must be there. Rejects with one line that names the flag and the file. */
-export async function openKeyFile(path: string, use: KeyUse): Promise<LocalSigner> {
+export async function openKeyFile(path: string, use: KeyUse): Promise<Signer> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new Error(`${use.flag}: ${path} cannot be read`, { cause: error })
   })
@@ -57,14 +57,14 @@ export async function openKeyFile(path: string, use: KeyUse): Promise<LocalSigne
 export class RollingKey {
   readonly #options: RollingKeyOptions
   readonly #watch: FileWatch
-  #current: LocalSigner | null
+  #current: Signer | null
   /** Published, but not signing yet. */
-  #next: LocalSigner | null = null
+  #next: Signer | null = null
   #cancelNext: () => void = () => {}
   /** Sign no more; each with what ends its stay. */
   readonly #retired = new Map<string, { readonly key: PublicKey; readonly cancel: () => void }>()
 
-  constructor(current: LocalSigner | null, options: RollingKeyOptions) {
+  constructor(current: Signer | null, options: RollingKeyOptions) {
     this.#options = options
     this.#current = current
     const { path, everyMs, clock } = options
@@ -78,7 +78,7 @@ export class RollingKey {
   }
 
   /** Returns null while there is no key to sign with. */
-  signer(): LocalSigner | null {
+  signer(): Signer | null {
     return this.#current
   }
 
@@ -124,7 +124,7 @@ export class RollingKey {
     this.#current = null
   }
 
-  #adopt(signer: LocalSigner): void {
+  #adopt(signer: Signer): void {
     if (signer.kid === this.#next?.kid) return
     this.#cancelNext()
     this.#next = null
@@ -136,14 +136,14 @@ export class RollingKey {
     this.#options.onChange()
   }
 
-  #announce(signer: LocalSigner): void {
+  #announce(signer: Signer): void {
     const { clock, log } = this.#options
     this.#next = signer
     this.#cancelNext = clock.after(KEYS_CACHED_SECONDS * 1000, () => this.#promote(signer))
     log.info({ kid: signer.kid, afterSeconds: KEYS_CACHED_SECONDS }, 'new signing key published')
   }
 
-  #promote(signer: LocalSigner): void {
+  #promote(signer: Signer): void {
     const retired = this.#current
     this.#current = signer
     this.#next = null

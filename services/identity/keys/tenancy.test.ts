@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isObject, systemIds, TestClock } from '@plat/core'
-import { ephemeralSigner, type LocalSigner } from '@plat/keys'
+import { ephemeralSigner, KeyServiceError, type Signer } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
 import { createProofVerifier, createVerifier, staticSource } from '@plat/tokens'
@@ -22,7 +22,7 @@ import type { Tenancy } from './tenancy.ts'
 function setUp() {
   const clock = new TestClock()
   const ids = systemIds(clock)
-  const keys = new Map<string, LocalSigner>(['red', 'blue'].map((tenant) => [tenant, ephemeralSigner()]))
+  const keys = new Map<string, Signer>(['red', 'blue'].map((tenant) => [tenant, ephemeralSigner()]))
   const trusted = staticSource([...keys.values()].map((signer) => signer.publicKey))
   const tenancy: Tenancy = {
     tenantOf: (namespace) => namespace.split('-')[0] ?? null,
@@ -87,4 +87,39 @@ test('a delegation stays within its tenant, across namespaces too', async () => 
   const delegate = async (actor: string) => ask(endpoints.exchange, { subject_token: a, actor_token: actor })
   assert.ok('access_token' in (await delegate(await mint('red-2', 'b'))))
   assert.deepEqual(outcomeOf(await delegate(await mint('blue-1', 'b'))), [400, 'invalid_grant'])
+})
+
+test('a key service that does not sign makes every endpoint refuse with 503, and its token is issued once it signs again', async () => {
+  const { clock, keys, endpoints, mint } = setUp()
+  const [a, b] = [await mint('red-1', 'a'), await mint('red-2', 'b')]
+  const local = keys.get('red') ?? assert.fail('no key')
+  const namespaces: unknown[] = []
+  let kind: KeyServiceError['kind'] | null = 'unavailable'
+  keys.set('red', {
+    ...local,
+    async sign(bytes, caller) {
+      namespaces.push(caller)
+      if (kind !== null) throw new KeyServiceError(kind, 'secret detail of the key service')
+      return await local.sign(bytes)
+    },
+  })
+  const body = { namespace: 'red-1', agent: 'a', session: 's' }
+  const bind = () => {
+    const dpop = testProver({ clock }).proof('https://id.example/v1/token/bind', a)
+    return ask(endpoints.bind, {}, { authorization: `Bearer ${a}`, dpop })
+  }
+  const exchange = () => ask(endpoints.exchange, { subject_token: a, audience: 'reports' })
+  const delegate = () => ask(endpoints.exchange, { subject_token: a, actor_token: b })
+  for (kind of ['unavailable', 'overloaded', 'refused'] as const) {
+    const minted = await ask(endpoints.mint, body)
+    assert.equal(outcomeOf(minted)[0], 503)
+    for (const refused of [await bind(), await exchange(), await delegate()])
+      assert.deepEqual(outcomeOf(refused), [503, 'temporarily_unavailable'])
+    assert.ok(!JSON.stringify(minted).includes('secret detail'))
+  }
+  assert.deepEqual(new Set(namespaces), new Set(['red-1', 'red-2']), 'each namespace has its share of the queue')
+  kind = null
+  assert.ok(await mint('red-1', 'a'))
+  for (const issued of [await exchange(), await delegate(), await bind()])
+    assert.ok('access_token' in issued || 'token' in issued, JSON.stringify(issued))
 })

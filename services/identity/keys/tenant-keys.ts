@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
-import type { LocalSigner, PublicKey } from '@plat/keys'
+import type { PublicKey, Signer } from '@plat/keys'
 import type { Log } from '@plat/process'
 import type { IdentitySettings } from '../flags.ts'
 import { RollingKey } from './rolling.ts'
@@ -67,7 +67,7 @@ export class TenantKeys {
     return Object.fromEntries(byTenant)
   }
 
-  signerOf(tenant: string): LocalSigner | null {
+  signerOf(tenant: string): Signer | null {
     return this.#keys.get(tenant)?.signer() ?? null
   }
 

@@ -1,7 +1,8 @@
-import { type Clock, type Ids, rfc3339, sessionSpiffeId } from '@plat/core'
+import { type Clock, type Ids, isPromise, rfc3339, sessionSpiffeId, whenReady } from '@plat/core'
 import { type Endpoint, RefusalError } from '@plat/http/endpoints'
-import { MAX_TOKEN_CHARS, signJws } from '@plat/tokens'
+import { MAX_TOKEN_CHARS } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
+import { signToken } from '../keys/sign.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import type { Substrate } from '../proof/check.ts'
 import type { Proofs } from '../proof/proofs.ts'
@@ -47,7 +48,8 @@ export function mintEndpoint(parts: MintParts): Endpoint {
           session: request.session,
           clientCertificate: clientCertificate(http),
         }))
-        const minted = mint(parts, request, proven === null ? undefined : await proven)
+        const issued = mint(parts, request, proven === null ? undefined : await proven)
+        const minted = isPromise(issued) ? await issued : issued
         const { jti, spiffeId: sub, expiresAt } = minted
         const recorded = recordIssued(parts, 'mint', {
           jti,
@@ -71,45 +73,53 @@ function isAttested({ attestedTiers }: IdentitySettings, { tier }: MintRequest):
   return tier !== null && attestedTiers.includes(tier)
 }
 
-/** Names, times and signs: the one place where session tokens are made. Throws a `RefusalError`. */
+/**
+ * Names, times and signs: the one place where session tokens are made. Returns a promise with a key of a key service. Throws a `RefusalError`, or
+ * rejects with it.
+ */
 export function mint(
   { settings, tenancy, clock, ids }: Pick<MintParts, 'settings' | 'tenancy' | 'clock' | 'ids'>,
   request: MintRequest,
   substrate: Substrate | undefined,
-): Minted {
+): Minted | Promise<Minted> {
   const spiffeId = nameOf(settings.trustDomain, request)
   const signer = tenancy.signerFor(request.namespace)
-  if (signer === null) throw new RefusalError(503, "the signing key of the namespace's tenant is not available")
+  if (signer === null) throw unsigned("the signing key of the namespace's tenant is not available")
   const issuedAt = Math.floor(clock.now() / 1000)
   const expiresAt = issuedAt + lifetimeSeconds(settings, request.ttlSeconds)
   const jti = ids.uuid()
-  const token = signJws(
-    signer,
-    {},
-    {
-      iss: settings.issuer,
-      sub: spiffeId,
-      aud: request.audience ?? settings.audience,
-      iat: issuedAt,
-      nbf: issuedAt,
-      exp: expiresAt,
-      jti,
-      ...optionalClaims(request),
-      plat_lineage: lineageOf(settings.trustDomain, request),
-      plat_substrate: substrate,
-    },
-  )
-  if (token.length > MAX_TOKEN_CHARS)
-    throw new RefusalError(400, `the token would exceed ${MAX_TOKEN_CHARS} characters`)
-  return {
-    token,
+  const claims = {
+    iss: settings.issuer,
+    sub: spiffeId,
+    aud: request.audience ?? settings.audience,
+    iat: issuedAt,
+    nbf: issuedAt,
+    exp: expiresAt,
+    jti,
+    ...optionalClaims(request),
+    plat_lineage: lineageOf(settings.trustDomain, request),
+    plat_substrate: substrate,
+  }
+  const token = signToken(signer, { claims, namespace: request.namespace, refuse: unsigned })
+  const description = {
     expiresAt: rfc3339(expiresAt * 1000),
     spiffeId,
     jti,
     kid: signer.kid,
-    tokenType: request.dpopJkt === null ? 'Bearer' : 'DPoP',
+    tokenType: request.dpopJkt === null ? ('Bearer' as const) : ('DPoP' as const),
     substrate,
   }
+  return whenReady(token, described, description)
+}
+
+function described(token: string, description: Omit<Minted, 'token'>): Minted {
+  if (token.length > MAX_TOKEN_CHARS)
+    throw new RefusalError(400, `the token would exceed ${MAX_TOKEN_CHARS} characters`)
+  return { token, ...description }
+}
+
+function unsigned(message: string): RefusalError {
+  return new RefusalError(503, message)
 }
 
 /** The SPIFFE ID of a session. Throws a `RefusalError` when it would be too long. */

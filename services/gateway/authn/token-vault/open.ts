@@ -1,5 +1,6 @@
 import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
+import type { KeyStore } from '@plat/keys'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { openFileJournal } from '@plat/state'
@@ -44,6 +45,8 @@ export interface TokenVaultOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** Default: keys in files only. */
+  readonly keys?: KeyStore
 }
 
 /** Connected accounts as cluster objects, without tokens. */
@@ -70,7 +73,7 @@ export interface TokenVault {
 export async function openTokenVault(options: TokenVaultOptions): Promise<TokenVault> {
   const { config, clock, ids, log } = options
   const vault = config.tokenVault
-  const envelope = await openEnvelope(vault, ids)
+  const envelope = await openEnvelope(vault, ids, options.keys)
   const path = vault.storePath || `${config.auditPath}.vault.jsonl`
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of the token vault failed')

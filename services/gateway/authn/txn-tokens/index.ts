@@ -1,5 +1,6 @@
-import type { Clock } from '@plat/core'
-import { type LocalSigner, openSigner } from '@plat/keys'
+import { type Clock, isPromise, reasonOf } from '@plat/core'
+import { fileKeys, KeyServiceError, type KeyStore, type Signer } from '@plat/keys'
+import type { Log } from '@plat/process'
 import { MAX_TOKEN_CHARS, signJws } from '@plat/tokens'
 import type { FastifyInstance } from 'fastify'
 import { type Call, type Denial, deny, type Identity } from '../../call/index.ts'
@@ -18,14 +19,20 @@ export interface TxnTokensOptions {
   /** Returns the current taint labels of a caller. */
   readonly labelsOf: (identity: Identity) => readonly string[]
   readonly clock: Clock
+  readonly log: Pick<Log, 'error'>
+  /** Default: keys in files only. */
+  readonly keys?: KeyStore
 }
 
 /** Signed information about the caller for called agents (docs/spec/gateway.md, `txnTokens`). */
 export interface TxnTokens {
   /** Mode `replace`: the token is sent instead of the `x-plat-*` headers. */
   readonly replaces: boolean
-  /** Returns the value of header `Txn-Token` for this call. Each call gets a separate token, usable once (docs/spec/broker-api.md). */
-  token(call: Pick<Call<'identity' | 'target'>, 'id' | 'facts'>): string | Denial
+  /**
+   * Returns the value of header `Txn-Token` for this call; with a key of a key service, a promise of it. Each call gets a separate token, usable once
+   * (docs/spec/broker-api.md).
+   */
+  token(call: Pick<Call<'identity' | 'target'>, 'id' | 'facts'>): string | Denial | Promise<string | Denial>
   /** Serves the public key as a JWK set, for the broker (`-txn-token-keys`) and for agents. */
   pages(app: FastifyInstance): void
 }
@@ -34,7 +41,7 @@ export interface TxnTokens {
 export async function createTxnTokens(options: TxnTokensOptions): Promise<TxnTokens | null> {
   const { mode, signingKey } = options.config.txnTokens
   if (mode === 'off') return null
-  const signer = await openSigner(signingKey)
+  const signer = await (options.keys ?? fileKeys).openSigner(signingKey)
   if (signer.alg === 'EdDSA') return new SignedTransactions(options, signer)
   throw new Error('txnTokens.signingKey: must be an Ed25519 key, such as `plat keys generate` writes')
 }
@@ -42,10 +49,10 @@ export async function createTxnTokens(options: TxnTokensOptions): Promise<TxnTok
 class SignedTransactions implements TxnTokens {
   readonly replaces: boolean
   readonly #options: TxnTokensOptions
-  readonly #signer: LocalSigner
+  readonly #signer: Signer
   readonly #workloadID: string
 
-  constructor(options: TxnTokensOptions, signer: LocalSigner) {
+  constructor(options: TxnTokensOptions, signer: Signer) {
     const { mode, audience, workloadID } = options.config.txnTokens
     this.replaces = mode === 'replace'
     this.#options = options
@@ -53,7 +60,7 @@ class SignedTransactions implements TxnTokens {
     this.#workloadID = workloadID === '' ? `spiffe://${audience}/plat/gateway` : workloadID
   }
 
-  token(call: Pick<Call<'identity' | 'target'>, 'id' | 'facts'>): string | Denial {
+  token(call: Pick<Call<'identity' | 'target'>, 'id' | 'facts'>): string | Denial | Promise<string | Denial> {
     const { config, subjectOf, labelsOf, clock } = this.#options
     const { identity } = call.facts
     const subject = subjectOf(identity)
@@ -66,8 +73,17 @@ class SignedTransactions implements TxnTokens {
       issuedAt: Math.floor(clock.now() / 1000),
       lifetimeSeconds: ttlSeconds,
     })
-    const token = signJws(this.#signer, HEADER, claims)
-    return token.length > MAX_TOKEN_CHARS ? deny('internal', 'the transaction token would be too long') : token
+    const { namespace, agent } = identity
+    const token = signJws(this.#signer, HEADER, claims, `${namespace}/${agent}`)
+    return isPromise(token) ? token.then(checkLength, (error) => this.#unsigned(error)) : checkLength(token)
+  }
+
+  #unsigned(error: unknown): Denial {
+    const { log } = this.#options
+    if (error instanceof KeyServiceError && error.kind === 'overloaded')
+      return deny('overloaded', 'too many transaction tokens wait for the key service')
+    log.error({ key: 'txnTokens.signingKey', error: reasonOf(error) }, 'a transaction token could not be signed')
+    return deny('state_unavailable', 'the transaction token cannot be signed now')
   }
 
   pages(app: FastifyInstance): void {
@@ -80,6 +96,10 @@ class SignedTransactions implements TxnTokens {
         .send(keys),
     )
   }
+}
+
+function checkLength(token: string): string | Denial {
+  return token.length > MAX_TOKEN_CHARS ? deny('internal', 'the transaction token would be too long') : token
 }
 
 /** Never accepted as a session token (docs/spec/broker-api.md, "Session token"). */

@@ -5,7 +5,16 @@ import path from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { TestClock } from '@plat/core'
-import { generateKeyFiles, readPublicKeys } from '@plat/keys'
+import {
+  ephemeralSigner,
+  fileKeys,
+  generateKeyFiles,
+  KeyServiceError,
+  type KeyStore,
+  readPublicKeys,
+  type Signer,
+} from '@plat/keys'
+import { silentLog } from '@plat/process'
 import { decodeProtectedHeader, importJWK, type JWTPayload, jwtVerify } from 'jose'
 import { type Identity, isDenial, unresolved } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
@@ -38,9 +47,10 @@ interface Setup {
   readonly config?: Partial<TxnTokensConfig>
   readonly subject?: Subject | null
   readonly taints?: readonly string[]
+  readonly keys?: KeyStore
 }
 
-async function start({ config = {}, subject = planner, taints = [] }: Setup = {}): Promise<TxnTokens> {
+async function start({ config = {}, subject = planner, taints = [], keys }: Setup = {}): Promise<TxnTokens> {
   const txnTokens = {
     mode: 'add',
     signingKey: keyPath,
@@ -55,6 +65,8 @@ async function start({ config = {}, subject = planner, taints = [] }: Setup = {}
     subjectOf: () => subject,
     labelsOf: () => taints,
     clock,
+    log: silentLog,
+    ...(keys !== undefined && { keys }),
   })
   return made ?? assert.fail('the mode is not off')
 }
@@ -62,7 +74,7 @@ async function start({ config = {}, subject = planner, taints = [] }: Setup = {}
 /** Reads a token as an agent that trusts the gateway's key, with an independent library. */
 async function read(tokens: TxnTokens, identity: Partial<Identity> = {}, id = 'call-1'): Promise<JWTPayload> {
   const target = { ...unresolved, kind: 'a2a', server: 'a2a/team/helper', key: 'a2a/team/helper' } as const
-  const token = tokens.token({ id, facts: { identity: { ...caller, ...identity }, target } })
+  const token = await tokens.token({ id, facts: { identity: { ...caller, ...identity }, target } })
   assert.ok(!isDenial(token))
   const { payload } = await jwtVerify(token, await importJWK(publicKey, 'EdDSA'), {
     algorithms: ['EdDSA'],
@@ -148,7 +160,13 @@ test('mode off makes no tokens and reads no key', async () => {
     ttlSeconds: 60,
   } as const
   assert.equal(
-    await createTxnTokens({ config: { txnTokens: config }, subjectOf: () => null, labelsOf: () => [], clock }),
+    await createTxnTokens({
+      config: { txnTokens: config },
+      subjectOf: () => null,
+      labelsOf: () => [],
+      clock,
+      log: silentLog,
+    }),
     null,
   )
 })
@@ -192,4 +210,32 @@ test('the configuration is checked before the start', () => {
 test('the gateway.json of docs/transaction-tokens.md is valid', () => {
   const [example] = examples('transaction-tokens.md', 'json')
   assert.deepEqual(problems(JSON.parse(example)), [])
+})
+
+test('with a key of a key service a token is signed later, and refused while the service does not sign', async () => {
+  const local = ephemeralSigner()
+  const callers: unknown[] = []
+  let failure: Error | null = null
+  const remote: Signer = {
+    ...local,
+    async sign(bytes, of) {
+      callers.push(of)
+      if (failure !== null) throw failure
+      return local.sign(bytes)
+    },
+  }
+  const tokens = await start({ keys: { ...fileKeys, openSigner: async () => remote } })
+  const target = { ...unresolved, kind: 'a2a', server: 'a2a/team/helper', key: 'a2a/team/helper' } as const
+  const result = async () => {
+    const token = await tokens.token({ id: 'call-1', facts: { identity: caller, target } })
+    return isDenial(token) ? token.code : decodeProtectedHeader(token).kid
+  }
+  assert.equal(await result(), local.kid)
+  assert.deepEqual(callers, [`${caller.namespace}/${caller.agent}`], 'each agent has its share of the queue')
+  failure = new KeyServiceError('overloaded', 'full')
+  assert.equal(await result(), 'overloaded')
+  failure = new KeyServiceError('unavailable', 'no response')
+  assert.equal(await result(), 'state_unavailable')
+  failure = new Error('a bug')
+  assert.equal(await result(), 'state_unavailable')
 })

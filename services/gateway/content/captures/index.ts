@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type Clock, glob, type Ids, type JsonObject, type PoolObservers, reasonOf } from '@plat/core'
-import { openCipher } from '@plat/keys'
+import { fileKeys, type KeyStore } from '@plat/keys'
 import { capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
@@ -21,6 +21,8 @@ export interface CapturesParts {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
+  /** Default: keys in files only. */
+  readonly keys?: KeyStore
 }
 
 /** A call that has ended, with its arguments as received. */
@@ -44,7 +46,7 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
   const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs
   if (!enabled) return { observers: [], read: async () => null, close: async () => {} }
   const outcomes = metrics.counter('plat_gateway_arg_captures_total')
-  const cipher = await openKey(key)
+  const cipher = await openKey(key, parts.keys ?? fileKeys)
   const captures = new Captures({
     dir,
     cipher,
@@ -75,9 +77,9 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
   }
 }
 
-async function openKey(uri: string) {
+async function openKey(uri: string, keys: KeyStore) {
   try {
-    return await openCipher(uri)
+    return await keys.openCipher(uri)
   } catch (error) {
     throw new Error(`captureArgs.key: ${reasonOf(error)}`)
   }

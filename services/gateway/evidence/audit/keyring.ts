@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { readSecret } from '@plat/config'
 import { reasonOf } from '@plat/core'
-import { openSigner, type PublicJwk, type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
+import { fileKeys, type KeyStore, type PublicJwk, type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
 import { type CheckpointKeys, hmacKeyOf } from '@plat/ledger'
 import type { Log } from '@plat/process'
 
@@ -18,6 +18,8 @@ export interface KeyringOptions {
   /** Source of `PLAT_AUDIT_HMAC_KEY` or `PLAT_AUDIT_HMAC_KEY_FILE`. */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
+  /** Default: keys in files only. */
+  readonly keys?: KeyStore
 }
 
 /** A public key as served by `/v1/audit/jwks` (RFC 7517). */
@@ -34,11 +36,11 @@ export interface Keyring {
 }
 
 /** Rejects with one line that names the configuration key if a key cannot be used. */
-export async function openKeyring({ config, env, log }: KeyringOptions): Promise<Keyring> {
+export async function openKeyring({ config, env, log, keys: store = fileKeys }: KeyringOptions): Promise<Keyring> {
   const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
   warnIfShort(hmacKey, log)
-  const signer = await openSlot('auditCheckpointKey', config.auditCheckpointKey, log)
-  const pq = await openSlot('auditCheckpointPQKey', config.auditCheckpointPQKey, log)
+  const signer = await openSlot('auditCheckpointKey', config.auditCheckpointKey, { log, store })
+  const pq = await openSlot('auditCheckpointPQKey', config.auditCheckpointPQKey, { log, store })
   const signed = new Map<string, PublicKey>()
   let retired = await retiredKeys(config.auditCheckpointPublicKeyFiles)
   const current = async (): Promise<CheckpointKeys> => {
@@ -75,10 +77,14 @@ function warnIfShort(key: KeyObject | null, log: Log): void {
 type Slot = () => Promise<Signer | null>
 
 /** Reads the signer at each call; logs a file that becomes unusable and returns the last signer. */
-async function openSlot(name: 'auditCheckpointKey' | 'auditCheckpointPQKey', uri: string, log: Log): Promise<Slot> {
+async function openSlot(
+  name: 'auditCheckpointKey' | 'auditCheckpointPQKey',
+  uri: string,
+  { log, store }: { readonly log: Log; readonly store: KeyStore },
+): Promise<Slot> {
   if (uri === '') return async () => null
   const open = async () => {
-    const signer = await openSigner(uri)
+    const signer = await store.openSigner(uri)
     const isPostQuantum = signer.alg.startsWith('ML-DSA-')
     if (isPostQuantum === (name === 'auditCheckpointPQKey')) return signer
     throw new Error(`holds an ${signer.alg} key; use ${isPostQuantum ? 'Ed25519, P-256 or RSA' : 'ML-DSA'}`)

@@ -40,7 +40,7 @@ export interface Transactions {
   /** True if the token replaces the `x-plat-*` headers. */
   readonly replaces: boolean
   /** Returns the value of the header `Txn-Token` for this call. */
-  token(call: Call<'identity' | 'target'>): string | Denial
+  token(call: Call<'identity' | 'target'>): string | Denial | Promise<string | Denial>
 }
 
 /** Dependencies of forwarding. */

@@ -120,8 +120,9 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
   }
 
   #forwarded(context: Omit<A2aForward, 'transaction'>): Denial | Promise<Reply | Denial> {
-    const transaction = this.transactions?.token(context.call) ?? null
-    return isDenial(transaction) ? transaction : new Forwarding(this, { ...context, transaction }).run()
+    const run = (transaction: string | Denial | null) =>
+      isDenial(transaction) ? transaction : new Forwarding(this, { ...context, transaction }).run()
+    return whenReady(this.transactions?.token(context.call) ?? null, run)
   }
 
   async #card({ wire }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {

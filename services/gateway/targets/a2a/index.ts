@@ -1,6 +1,7 @@
 import { followFile } from '@plat/config'
 import { type Clock, type PoolObservers, reasonOf, watchedPool, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
+import { fileKeys, type KeyStore } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import { Bindings } from '../../call/bindings/bindings.ts'
@@ -40,6 +41,8 @@ export interface AgentsOptions {
   /** Pools of tasks and contexts. */
   readonly pools?: PoolObservers<'task_bindings'>
   readonly metrics: GatewayMetrics
+  /** Default: keys in files only. */
+  readonly keys?: KeyStore
 }
 
 /** Agents that call one another through the gateway (docs/spec/gateway.md, `a2a`; docs/spec/crds.md, `Agent.spec.a2a`). */
@@ -70,7 +73,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
   const calls = metrics.counter('plat_gateway_a2a_calls_total')
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
-  const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
+  const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey, options.keys ?? fileKeys)
   // Without agents there are no tasks, and no journal.
   const journal = await (isOn ? journals : fileJournals(clock)).open({
     name: 'bindings',
@@ -88,6 +91,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     scheme: config.tls.certFile === '' ? 'http' : 'https',
     pushes: a2a.pushNotificationHosts.length > 0,
     isPublic: a2a.publicCards,
+    log,
     cacheSeconds: a2a.cardCacheSeconds,
   })
   const { labels, namedIn } = options

@@ -1,5 +1,6 @@
 import { parseSessionSpiffeId } from '@plat/core'
-import { signJws } from '@plat/tokens'
+import { OAuthError } from '@plat/http/endpoints'
+import { signToken } from '../../keys/sign.ts'
 import type { CredentialRequest } from '../provider.ts'
 import type { CloudParts } from './cloud.ts'
 import { param } from './params.ts'
@@ -8,13 +9,16 @@ import { param } from './params.ts'
  * Returns the assertion that a cloud accepts in place of a secret: a JWT about the session with the claims of the federation discovery document,
  * signed by the federation key. No verifier of session tokens trusts that key.
  */
-export function assertion({ federation, clock }: CloudParts, request: CredentialRequest, audience: string): string {
+export function assertion(
+  { federation, clock }: CloudParts,
+  request: CredentialRequest,
+  audience: string,
+): string | Promise<string> {
   const { subject, scopes, jti, lifetimeSeconds } = request
   const issuedAt = Math.floor(clock.now() / 1000)
-  return signJws(
-    federation.signer(),
-    { typ: 'JWT' },
-    {
+  return signToken(federation.signer(), {
+    header: { typ: 'JWT' },
+    claims: {
       iss: federation.issuer,
       sub: assertionSubject(request),
       aud: audience,
@@ -28,7 +32,9 @@ export function assertion({ federation, clock }: CloudParts, request: Credential
       plat_tier: subject.members.plat_tier,
       scope: scopes.join(' '),
     },
-  )
+    namespace: subject.namespace,
+    refuse: (message) => new OAuthError(503, 'temporarily_unavailable', message),
+  })
 }
 
 /**

@@ -39,7 +39,7 @@ async function assumeRole(parts: CloudParts, request: CredentialRequest) {
     roleArn: param(params, 'roleArn'),
     // Appears in every line of CloudTrail; the `jti` leads from there to the broker's record of issuance.
     sessionName: `${subject.agent.slice(0, AGENT_CHARS)}.${jti}`,
-    token: assertion(parts, request, param(params, 'audience', 'sts.amazonaws.com')),
+    token: await assertion(parts, request, param(params, 'audience', 'sts.amazonaws.com')),
     durationSeconds: Math.min(Math.max(lifetimeSeconds, LEAST_SECONDS), MOST_SECONDS),
   })
   const answer = await post(parts, form(endpointOf(params), fields), ERRORS)

@@ -41,7 +41,7 @@ async function clientCredentials(parts: CloudParts, request: CredentialRequest) 
     client_id: param(params, 'clientId'),
     scope: param(params, 'scope'),
     client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-    client_assertion: assertion(parts, request, param(params, 'audience', 'api://AzureADTokenExchange')),
+    client_assertion: await assertion(parts, request, param(params, 'audience', 'api://AzureADTokenExchange')),
   }
   const answer = await post(parts, form(url, fields), ERRORS)
   return answer.kind === 'failed' ? answer : bearerToken(answer.text)

@@ -60,7 +60,7 @@ async function federatedToken(parts: CloudParts, request: CredentialRequest): Pr
     audience: provider,
     scope: param(params, 'serviceAccount') === '' ? scopeOf(params) : CLOUD_PLATFORM,
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-    subject_token: assertion(parts, request, param(params, 'audience', provider)),
+    subject_token: await assertion(parts, request, param(params, 'audience', provider)),
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
   }
   const answer = await post(parts, form(url, fields), ERRORS)

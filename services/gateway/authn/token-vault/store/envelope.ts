@@ -1,5 +1,5 @@
 import type { Ids } from '@plat/core'
-import { type Cipher, openBytes, openCipher, sealBytes } from '@plat/keys'
+import { type Cipher, fileKeys, type KeyStore, openBytes, sealBytes } from '@plat/keys'
 import { isTokens, type Owner, ownerKey, type Sealed, type Tokens } from './account.ts'
 
 /** Encrypts tokens. Each account has a data key, which `keyURI` wraps. Tokens sealed for one account cannot be opened for another. */
@@ -47,11 +47,12 @@ function contextOf(owner: Owner): string {
 export async function openEnvelope(
   { keyURI, retiredKeyURIs }: { readonly keyURI: string; readonly retiredKeyURIs: readonly string[] },
   ids: Ids,
+  keys: KeyStore = fileKeys,
 ): Promise<Envelope> {
   const problems: string[] = []
   const opened = async (field: string, uri: string) => {
     try {
-      return [await openCipher(uri)]
+      return [await keys.openCipher(uri)]
     } catch (error) {
       problems.push(`${field}: ${error instanceof Error ? error.message : 'cannot be opened'}`)
       return []

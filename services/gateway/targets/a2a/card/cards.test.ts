@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk'
 import { TestClock } from '@plat/core'
 import type { Fetched } from '@plat/http'
-import { ephemeralSigner } from '@plat/keys'
+import { ephemeralSigner, KeyServiceError, type Signer } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { importJWK } from 'jose'
 import { isDenial } from '../../../call/index.ts'
@@ -39,6 +39,7 @@ async function cardOf(agent: ExposedAgent, own: Partial<CardsOptions> = {}, host
     pushes: false,
     isPublic: false,
     cacheSeconds: 300,
+    log: silentLog,
     ...own,
   })
   const answer = await cards.answer(agent, { host, ifNoneMatch: undefined, version: '1.0' })
@@ -176,3 +177,33 @@ function remoteCard(own: object): object {
     ...own,
   }
 }
+
+test('a card that its key service does not sign is refused, never served unsigned, and signed once the service is back', async () => {
+  const local = ephemeralSigner()
+  let isDown = true
+  const signer: Signer = {
+    ...local,
+    async sign(bytes) {
+      if (isDown) throw new KeyServiceError('unavailable', 'no response')
+      return local.sign(bytes)
+    },
+  }
+  const agent = exposed()
+  const cards = new Cards({
+    remote: { of: async () => null },
+    signer,
+    publicURL: 'https://gw.example',
+    scheme: 'https',
+    pushes: false,
+    isPublic: false,
+    cacheSeconds: 300,
+    log: silentLog,
+  })
+  const request = { host: undefined, ifNoneMatch: undefined, version: '1.0' }
+  const refused = await cards.answer(agent, request)
+  assert.equal(isDenial(refused) && refused.code, 'state_unavailable')
+  isDown = false
+  const answer = await cards.answer(agent, request)
+  assert.ok(!isDenial(answer))
+  assert.equal(JSON.parse(Buffer.from(answer.body ?? '').toString()).signatures.length, 1)
+})

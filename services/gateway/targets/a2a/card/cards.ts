@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { LocalSigner } from '@plat/keys'
+import { reasonOf } from '@plat/core'
+import type { Signer } from '@plat/keys'
+import type { Log } from '@plat/process'
 import { type Denial, deny } from '../../../call/index.ts'
 import type { ExposedAgent } from '../registry.ts'
 import { type CardContext, cardOf, PROTOCOL_VERSION, type RemoteCard } from './card.ts'
@@ -12,7 +14,7 @@ export const KEYS_PATH = '/a2a/.well-known/jwks.json'
 export interface CardsOptions {
   readonly remote: Pick<RemoteCards, 'of'>
   /** Null if cards are not signed. */
-  readonly signer: LocalSigner | null
+  readonly signer: Signer | null
   /** docs/spec/gateway.md, `a2a.publicURL`, without a trailing slash; null for the host of the request. */
   readonly publicURL: string | null
   /** Scheme of the gateway's listener, if `publicURL` is null. */
@@ -21,6 +23,7 @@ export interface CardsOptions {
   /** docs/spec/gateway.md, `publicCards`: shared caches may store cards that need no token. */
   readonly isPublic: boolean
   readonly cacheSeconds: number
+  readonly log: Pick<Log, 'error'>
 }
 
 /** A request for a card. */
@@ -72,7 +75,9 @@ export class Cards {
     if (publicURL === null && !HOST.test(host ?? '')) return deny('invalid_request', 'header Host names no host')
     const baseURL = publicURL ?? `${scheme}://${host}`
     const isLegacy = version !== PROTOCOL_VERSION
-    const written = this.#write(agent, { baseURL, isLegacy, remote: await remote.of(agent) })
+    const context = { baseURL, isLegacy, remote: await remote.of(agent) }
+    const written = this.#known(agent, context) ?? (await this.#write(agent, context))
+    if (written === null) return deny('state_unavailable', 'the card cannot be signed now')
     const headers = {
       etag: written.etag,
       'cache-control': `${isPublic ? 'public' : 'private'}, max-age=${cacheSeconds}`,
@@ -82,17 +87,27 @@ export class Cards {
     return { status: 200, headers: { 'content-type': 'application/json', ...headers }, body: written.body }
   }
 
-  #write(agent: ExposedAgent, context: Omit<CardContext, 'pushes'>): Written {
+  #known(agent: ExposedAgent, { baseURL, remote, isLegacy }: Omit<CardContext, 'pushes'>): Written | null {
+    const known = (isLegacy ? this.#legacy : this.#written).get(agent)
+    return known !== undefined && known.remote === remote && known.baseURL === baseURL ? known : null
+  }
+
+  /** Resolves to null if the key service does not sign now. */
+  async #write(agent: ExposedAgent, context: Omit<CardContext, 'pushes'>): Promise<Written | null> {
     const { baseURL, remote, isLegacy } = context
-    const cache = isLegacy ? this.#legacy : this.#written
-    const known = cache.get(agent)
-    if (known !== undefined && known.remote === remote && known.baseURL === baseURL) return known
-    const { signer, pushes } = this.#options
+    const { signer, pushes, log } = this.#options
     const card = cardOf(agent, { ...context, pushes })
-    const body = Buffer.from(JSON.stringify(signer === null ? card : signedCard(card, signer, baseURL + KEYS_PATH)))
-    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-    const written = { remote, baseURL, body, etag }
-    cache.set(agent, written)
-    return written
+    try {
+      const signed = signer === null ? card : await signedCard(card, signer, baseURL + KEYS_PATH)
+      const body = Buffer.from(JSON.stringify(signed))
+      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+      const written = { remote, baseURL, body, etag }
+      const cache = isLegacy ? this.#legacy : this.#written
+      cache.set(agent, written)
+      return written
+    } catch (error) {
+      log.error({ key: 'a2a.cardSigningKey', error: reasonOf(error) }, 'a card of an agent could not be signed')
+      return null
+    }
   }
 }

@@ -1,17 +1,17 @@
 import { canonicalJson, encodeBase64url } from '@plat/core'
-import { type LocalSigner, openSigner } from '@plat/keys'
+import type { KeyStore, Signer } from '@plat/keys'
 
 /** The card with a signature (A2A 1.0, section 8.4: a JWS over the canonical form of the card, RFC 7515 and RFC 8785). `jku`: URL of the key. */
-export function signedCard(card: object, signer: LocalSigner, jku: string): object {
+export async function signedCard(card: object, signer: Signer, jku: string): Promise<object> {
   const header = encoded(JSON.stringify({ alg: signer.alg, typ: 'JOSE', kid: signer.kid, jku }))
   const input = [header, encoded(canonicalJson(card))].join('.')
-  const signature = encodeBase64url(signer.sign(Buffer.from(input, 'latin1')))
+  const signature = encodeBase64url(await signer.sign(Buffer.from(input, 'latin1')))
   return { ...card, signatures: [{ protected: header, signature }] }
 }
 
 /** Opens `a2a.cardSigningKey`. Throws one line naming it. */
-export async function openCardSigner(uri: string): Promise<LocalSigner> {
-  const signer = await openSigner(uri)
+export async function openCardSigner(uri: string, keys: KeyStore): Promise<Signer> {
+  const signer = await keys.openSigner(uri)
   if (signer.alg === 'EdDSA') return signer
   throw new Error('a2a.cardSigningKey: must be an Ed25519 key, such as `plat keys generate` writes')
 }
