@@ -151,13 +151,16 @@ export const target = fuzzTarget('a2a', {
       assert.equal(error instanceof Error && error.name, 'JsonError')
       return
     }
-    ownTasks(json, { owns: () => true, sealPage: () => 'sealed' })
+    ownTasks({ json, value: parsedOrUndefined(json) }, { owns: () => true, sealPage: () => 'sealed' })
   }),
   'a list holds nothing of others': fc.property(listed, (result) => {
     const json = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))
-    const own = ownTasks(json, { owns: (task) => task === 'mine', sealPage: () => 'sealed' })
+    const own = ownTasks(
+      { json, value: JSON.parse(String(json)) },
+      { owns: (task) => task === 'mine', sealPage: () => 'sealed' },
+    )
     if (own === null) return
-    const parsed = JSON.parse(own.toString()).result
+    const parsed = JSON.parse(String(own)).result
     assert.ok(parsed.tasks.every((task: unknown) => isObject(task) && task.id === 'mine'))
     assert.equal(parsed.totalSize, parsed.tasks.length)
     assert.ok(parsed.nextPageToken === '' || parsed.nextPageToken === 'sealed')

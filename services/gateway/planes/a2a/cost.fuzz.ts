@@ -115,11 +115,12 @@ const agentRows: readonly Row[] = [
     families: {
       ...json,
       tasks: (n) => `{"result":{"tasks":[${'{"id":"a"},'.repeat(n / 11)}{}],"nextPageToken":"${'a'.repeat(1000)}"}}`,
+      'tasks of others': (n) => `{"result":{"tasks":[${'{"id":"a"},{"id":"b"},'.repeat(n / 22)}{}]}}`,
     },
     prepare: (input) => {
-      JSON.parse(input)
-      const bytes = Buffer.from(input)
-      return () => ownTasks(bytes, { owns: () => true, sealPage: (token) => token })
+      const value: unknown = JSON.parse(input)
+      const json = Buffer.from(input)
+      return () => ownTasks({ json, value }, { owns: (task) => task === 'a', sealPage: (token) => token })
     },
   },
 ]

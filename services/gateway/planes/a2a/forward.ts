@@ -271,7 +271,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       return this.#isAboutTask(response.result) ? frame : this.#invalid('a result of another task or method')
     const context = member(member(call.body?.value, 'params'), 'contextId')
     const view = this.#forwarder.viewOf(call.facts.identity, call.facts.target.server, context)
-    const own = ownTasks(bytes, view)
+    const own = ownTasks({ json: frame.json ?? bytes, value: response }, view)
     return own === null ? this.#invalid('a result of another method') : frame.withJson(own)
   }
 
