@@ -27,10 +27,11 @@ export {
 export { countValues } from './json/count.ts'
 export { isObject, type JsonObject, member, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, losslessSteps, parseLossless, parseStrictLossless } from './json/lossless.ts'
+export { nameOf } from './json/names.ts'
 export { endOfNumber, MAX_NUMBER_BYTES } from './json/numbers.ts'
 export { parseChecked } from './json/parse.ts'
 export type { RawJson } from './json/raw.ts'
-export { elementSpans, findSpan, type Span, withoutElements, withoutMembers } from './json/spans.ts'
+export { elementSpans, findSpan, type Span, skipValue, withoutElements, withoutMembers } from './json/spans.ts'
 export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,

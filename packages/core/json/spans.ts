@@ -193,7 +193,7 @@ function isNamed(bytes: Uint8Array, start: number, end: number, wanted: string):
 }
 
 /** Byte after the value that starts at `at`, of input that is known to be JSON. */
-function skipValue(bytes: Uint8Array, at: number): number {
+export function skipValue(bytes: Uint8Array, at: number): number {
   let depth = 0
   let next = at
   do {

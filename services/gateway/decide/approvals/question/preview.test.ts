@@ -33,6 +33,36 @@ test('redacted shows names, kinds and sizes', () => {
   )
 })
 
+test('the shape of arguments does not depend on white space, escapes or the form of numbers', () => {
+  const shape = (json: string) => previewOf(Buffer.from(json), { mode: 'redacted', maxBytes: 4096 })?.text
+  assert.equal(
+    shape(' { "\\u0061b" : [ ] , "c" : { } , "d":[-1.0e5 ,true]} '),
+    '{ab: [], c: {}, d: [<number>, <boolean>]}',
+  )
+  assert.equal(
+    shape('["\\ud83d\\ude00\\n", "\\ud800", "é\\""]'),
+    '[<string, 5 bytes>, <string, 3 bytes>, <string, 3 bytes>]',
+  )
+  assert.equal(
+    shape('{"__proto__":1,"2":"","1":null}'),
+    '{__proto__: <number>, <name, 1 bytes>: <string, 0 bytes>, <name, 1 bytes>: null}',
+  )
+  for (const [json, text] of [
+    ['false', '<boolean>'],
+    ['1e3', '<number>'],
+    ['""', '<string, 0 bytes>'],
+    ['[]', '[]'],
+  ])
+    assert.equal(shape(json ?? ''), text)
+})
+
+test('the shape of long arguments is read no further than the preview is long', () => {
+  // Behind the first elements there is no JSON, which nothing notices.
+  const args = Buffer.from(`[${'1,'.repeat(200)}!`)
+  const preview = previewOf(args, { mode: 'redacted', maxBytes: 100 })
+  assert.deepEqual(preview, { mode: 'redacted', text: `[${'<number>, '.repeat(10)}`.slice(0, 100), truncated: true })
+})
+
 test('redacted shows the output of data-loss prevention where a profile applies', () => {
   const view = { text: '{"to":"[REDACTED:email]"}', hits: 1 }
   const preview = previewOf(bytes({ to: 'ada@example.com' }), { mode: 'redacted', maxBytes: 20 }, view)

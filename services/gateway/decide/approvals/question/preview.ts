@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
-import { parseLossless } from '@plat/core'
 import type { RedactedView } from '../../../call/index.ts'
 import type { Preview } from '../store/events.ts'
+import { shapeOf } from './shape.ts'
 
 export interface PreviewOptions {
   readonly mode: 'none' | 'hash' | 'redacted' | 'full'
@@ -33,9 +33,7 @@ export function previewOf(
   if (mode === 'hash') return { mode, text: `sha256:${hash('sha256', args, 'hex')}`, truncated: false }
   const presented = presentedBy(args, mode, redacted, allRedacted)
   if (presented !== null) return { mode, ...cut(presented, maxBytes) }
-  const shape = new Shape(maxBytes)
-  shape.add(parseLossless(args))
-  return { mode, ...cut(Buffer.from(shape.text), maxBytes), truncated: true }
+  return { mode, ...cut(Buffer.from(shapeOf(args, maxBytes)), maxBytes), truncated: true }
 }
 
 /** Returns the whole arguments as approvers may see them if they exceed the preview and can be stored, otherwise null. */
@@ -69,48 +67,4 @@ function cut(bytes: Uint8Array, maxBytes: number): { text: string; truncated: bo
   while (end > 0 && end < bytes.byteLength && continues(end)) end--
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, end).toString('utf8')
   return { text, truncated: end < bytes.byteLength }
-}
-
-/** Names of this form are presented. Any other member name may be data and is presented by its size. */
-const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
-
-/** Writes the shape of a value: member names, types and sizes, but no values. */
-class Shape {
-  text = ''
-  readonly #maxBytes: number
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
-  }
-
-  add(value: unknown): void {
-    if (this.text.length > this.#maxBytes) return
-    if (typeof value === 'string') this.text += `<string, ${Buffer.byteLength(value)} bytes>`
-    else if (typeof value !== 'object') this.text += `<${typeof value}>`
-    else if (value === null) this.text += 'null'
-    else if (JSON.isRawJSON(value)) this.text += '<number>'
-    else if (Array.isArray(value)) this.#list(value)
-    else this.#members(Object.entries(value))
-  }
-
-  #list(items: readonly unknown[]): void {
-    this.text += '['
-    for (const [index, item] of items.entries()) {
-      if (this.text.length > this.#maxBytes) break
-      if (index > 0) this.text += ', '
-      this.add(item)
-    }
-    this.text += ']'
-  }
-
-  #members(members: readonly (readonly [string, unknown])[]): void {
-    this.text += '{'
-    for (const [index, [name, value]] of members.entries()) {
-      if (this.text.length > this.#maxBytes) break
-      if (index > 0) this.text += ', '
-      this.text += `${PLAIN_NAME.test(name) ? name : `<name, ${Buffer.byteLength(name)} bytes>`}: `
-      this.add(value)
-    }
-    this.text += '}'
-  }
 }
