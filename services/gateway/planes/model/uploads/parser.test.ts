@@ -53,8 +53,45 @@ test('text after a boundary, text before the first one, and an overlong head are
     `--${BOUNDARY}\r\n${head}\r\nX: ${'x'.repeat(3000)}`,
     `--${BOUNDARY}--\r\n--${BOUNDARY}\r\n`,
   ]
-  for (const body of bodies)
+  for (const body of bodies) {
     assert.throws(() => new MultipartParser(BOUNDARY).push(Buffer.from(body)), MultipartError, body)
+    const parser = new MultipartParser(BOUNDARY)
+    const inBytes = () => {
+      for (const byte of Buffer.from(body)) parser.push(Buffer.of(byte))
+    }
+    assert.throws(inBytes, MultipartError, body)
+  }
+})
+
+test('the length of a head is limited alike in one chunk and byte by byte', () => {
+  const head = `Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain;`
+  for (const [length, isAccepted] of [
+    [2048, true],
+    [2049, false],
+  ] as const) {
+    const body = Buffer.from(
+      `--${BOUNDARY}\r\n${head}${' '.repeat(length - head.length - 3)}a=b\r\n\r\n\r\n--${BOUNDARY}--`,
+    )
+    const inPieces = (size: number) => () => {
+      const parser = new MultipartParser(BOUNDARY)
+      for (let at = 0; at < body.length; at += size) parser.push(body.subarray(at, at + size))
+      return parser.isComplete
+    }
+    for (const size of [1, 3, body.length]) {
+      if (isAccepted) assert.equal(inPieces(size)(), true)
+      else assert.throws(inPieces(size), /longer than 2048 bytes/)
+    }
+  }
+})
+
+test('data is handed on in the memory in which it arrived', () => {
+  const parser = new MultipartParser(BOUNDARY)
+  parser.push(Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="a"\r\n\r\n`))
+  const chunk = Buffer.allocUnsafeSlow(1000).fill('\r\n--')
+  const events = parser.push(chunk)
+  const [first, second] = events
+  assert.ok(first?.kind === 'data' && second === undefined)
+  assert.equal(first.bytes.buffer, chunk.buffer)
 })
 
 test('a content type has one boundary and nothing else', () => {

@@ -12,9 +12,14 @@ export class MultipartError extends Error {
   }
 }
 
-/** Longest head of a part, in bytes; a head that arrives byte by byte costs its square. */
+/** Longest head of a part, in bytes. */
 const MAX_HEAD_BYTES = 2048
 const HEAD_END = Buffer.from('\r\n\r\n')
+const LINE_END = Buffer.from('\r\n')
+const LAST_END = Buffer.from('--')
+const RETURN = 0x0d
+/** In more bytes than this a native search for the next line end pays. */
+const SHORT_PIECE = 16
 
 /** Returns the boundary of a content type; null: it is not `multipart/form-data`, or has no valid boundary. */
 export function boundaryOf(contentType: string | undefined): string | null {
@@ -25,14 +30,17 @@ export function boundaryOf(contentType: string | undefined): string | null {
 
 /**
  * Parses a multipart body as it arrives. Strict: what two parsers could read in two ways is refused, such as text before the first part, other
- * headers than the two of a form, repeated ones, and names with escapes.
+ * headers than the two of a form, repeated ones, and names with escapes. Each byte is read once, in chunks of any size.
  */
 export class MultipartParser {
   readonly #delimiter: Buffer
-  #state: 'head' | 'data' | 'between' | 'done' = 'between'
-  /** Bytes that are not read yet; the body is read as if a line end came before it. */
-  #rest: Buffer = Buffer.from('\r\n')
-  #begun = false
+  #state: 'begin' | 'between' | 'head' | 'data' | 'done' = 'begin'
+  /** How many bytes of what the state ends with have arrived. The body is read as if a line end came before it. */
+  #matched = LINE_END.length
+  /** The first of the two bytes behind a boundary. */
+  #first: number | null = null
+  readonly #head = Buffer.allocUnsafeSlow(MAX_HEAD_BYTES + HEAD_END.length)
+  #headSize = 0
 
   constructor(boundary: string) {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`)
@@ -42,69 +50,98 @@ export class MultipartParser {
     return this.#state === 'done'
   }
 
-  /** Returns what the next bytes complete. Throws MultipartError. */
+  /** Returns what the next bytes complete; data is a part of the chunk. Throws MultipartError. */
   push(chunk: Uint8Array): readonly MultipartEvent[] {
+    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     const events: MultipartEvent[] = []
-    this.#rest = Buffer.concat([this.#rest, chunk])
-    while (this.#step(events));
+    for (let at = 0; at < bytes.length; )
+      at = this.#state === 'data' ? this.#data(bytes, at, events) : this.#byte(bytes, at, events)
     return events
   }
 
-  /** Returns false when more bytes are needed. */
-  #step(events: MultipartEvent[]): boolean {
+  /** Reads one byte outside of the data of a part. */
+  #byte(bytes: Buffer, at: number, events: MultipartEvent[]): number {
+    const byte = bytes[at] ?? 0
     switch (this.#state) {
+      case 'begin':
+        if (byte !== this.#delimiter[this.#matched]) throw new MultipartError('it has no part at its beginning')
+        if (++this.#matched === this.#delimiter.length) this.#enter('between')
+        break
       case 'between':
-        return this.#between(events)
+        this.#between(byte, events)
+        break
       case 'head':
-        return this.#head(events)
-      case 'data':
-        return this.#data(events)
-      case 'done':
-        if (this.#rest.length > 2 || !'\r\n'.startsWith(this.#rest.toString('latin1')))
-          throw new MultipartError('it goes on after its last part')
-        return false
+        this.#addToHead(byte, events)
+        break
+      default:
+        if (byte !== LINE_END[this.#matched++]) throw new MultipartError('it goes on after its last part')
     }
+    return at + 1
   }
 
-  #between(events: MultipartEvent[]): boolean {
-    const { length } = this.#delimiter
-    const known = this.#begun ? 0 : length
-    const prefix = this.#rest.subarray(0, known)
-    if (!this.#delimiter.subarray(0, prefix.length).equals(prefix))
-      throw new MultipartError('it has no part at its beginning')
-    if (this.#rest.length < known + 2) return false
-    const next = this.#rest.toString('latin1', known, known + 2)
-    if (next !== '\r\n' && next !== '--') throw new MultipartError('a boundary is followed by other text')
-    this.#begun = true
-    this.#rest = this.#rest.subarray(known + 2)
-    this.#state = next === '--' ? 'done' : 'head'
-    if (next === '--') events.push({ kind: 'end' })
-    return true
+  #enter(state: 'between' | 'head' | 'data' | 'done'): void {
+    this.#state = state
+    this.#matched = 0
   }
 
-  #head(events: MultipartEvent[]): boolean {
-    const end = this.#rest.indexOf(HEAD_END)
-    if (end === -1 ? this.#rest.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES)
+  /** The bytes behind a boundary: a line end, or two hyphens behind the last one. */
+  #between(byte: number, events: MultipartEvent[]): void {
+    const first = this.#first
+    if (first === null) {
+      this.#first = byte
+      return
+    }
+    this.#first = null
+    const isLast = first === LAST_END[0] && byte === LAST_END[1]
+    if (!isLast && (first !== LINE_END[0] || byte !== LINE_END[1]))
+      throw new MultipartError('a boundary is followed by other text')
+    if (isLast) events.push({ kind: 'end' })
+    this.#enter(isLast ? 'done' : 'head')
+  }
+
+  #addToHead(byte: number, events: MultipartEvent[]): void {
+    this.#head[this.#headSize++] = byte
+    this.#matched = matchedWith(HEAD_END, this.#matched, byte)
+    if (this.#headSize - this.#matched > MAX_HEAD_BYTES)
       throw new MultipartError(`the head of a part is longer than ${MAX_HEAD_BYTES} bytes`)
-    if (end === -1) return false
-    events.push(headOf(this.#rest.toString('utf8', 0, end)))
-    this.#rest = this.#rest.subarray(end + HEAD_END.length)
-    this.#state = 'data'
-    return true
+    if (this.#matched < HEAD_END.length) return
+    events.push(headOf(this.#head.toString('utf8', 0, this.#headSize - HEAD_END.length)))
+    this.#headSize = 0
+    this.#enter('data')
   }
 
-  #data(events: MultipartEvent[]): boolean {
-    const at = this.#rest.indexOf(this.#delimiter)
-    const size = at === -1 ? this.#rest.length - this.#delimiter.length : at
-    if (size > 0) events.push({ kind: 'data', bytes: this.#rest.subarray(0, size) })
-    if (at === -1) {
-      this.#rest = size > 0 ? Buffer.from(this.#rest.subarray(size)) : this.#rest
-      return false
+  /** Reads data to the end of the part or of the chunk; returns where it stopped. */
+  #data(bytes: Buffer, from: number, events: MultipartEvent[]): number {
+    const delimiter = this.#delimiter
+    /** How many of the matched bytes came with earlier chunks: data, unless the delimiter goes on here. */
+    let carried = this.#matched
+    let matched = carried
+    let at = from
+    while (at < bytes.length && matched < delimiter.length) {
+      if (matched === 0 && bytes.length - at > SHORT_PIECE) {
+        const next = bytes.indexOf(RETURN, at)
+        at = next === -1 ? bytes.length : next
+        if (next === -1) break
+      }
+      const next = matchedWith(delimiter, matched, bytes[at++] ?? 0)
+      if (next <= matched && carried > 0) {
+        events.push({ kind: 'data', bytes: delimiter.subarray(0, carried) })
+        carried = 0
+      }
+      matched = next
     }
-    this.#rest = this.#rest.subarray(at + this.#delimiter.length)
-    this.#state = 'between'
-    return true
+    const end = at - (matched - carried)
+    if (end > from) events.push({ kind: 'data', bytes: bytes.subarray(from, end) })
+    if (matched === delimiter.length) this.#enter('between')
+    else this.#matched = matched
+    return at
   }
+}
+
+/** Returns how many bytes of a delimiter are matched with one more byte. It starts with a return, and so does a match after a mismatch. */
+function matchedWith(delimiter: Buffer, matched: number, byte: number): number {
+  if (byte === delimiter[matched]) return matched + 1
+  return byte === RETURN ? 1 : 0
 }
 
 /** A quoted value without quotes and backslashes; browsers and clients write `%22` for a quote. */
