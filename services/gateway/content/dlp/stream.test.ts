@@ -186,6 +186,16 @@ test('a custom expression matches across pieces within the carry', () => {
   assert.deepEqual(streamed(scanner, [...given], 32), expected)
 })
 
+test('a long piece of escapes is decoded in many steps, with the text that it denotes', () => {
+  const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: true })
+  const steps = stream.push(`"${'\\u0061'.repeat(100_000)}`)
+  let count = 1
+  let step = steps.next()
+  for (; step.done !== true; step = steps.next()) count++
+  assert.ok(count > 20, `${count} steps`)
+  assert.equal(step.value.text + stream.end().text, `"${'a'.repeat(100_000)}`)
+})
+
 test('pieces of JSON stay JSON: outside of strings a replacement is quoted', () => {
   const given = '{"a":4111111111111111,"b":"x\\"4111 1111 1111 1111","c":[4111111111111111]}'
   for (let at = 1; at < given.length; at++) {

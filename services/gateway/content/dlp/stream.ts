@@ -54,7 +54,8 @@ export class TextStream {
   }
 
   *push(piece: string): Steps<Released> {
-    this.#held += this.#escapes === null ? piece : this.#escapes.push(piece)
+    const text = this.#escapes === null ? piece : yield* this.#escapes.push(piece)
+    this.#held += text
     yield
     if (this.#carry < 0) return yield* this.#endPiece()
     const { hits, decidedTo, openHits } = yield* this.#scanner.begun(this.#piece, this.#carry)

@@ -1,7 +1,12 @@
+import type { Steps } from '@plat/core'
+
 const BACKSLASH = '\\'
 /** Lengths of `\uXXXX` and of other escapes. */
 const LONG_CHARS = 6
 const SHORT_CHARS = 2
+
+/** Escapes that are decoded in one step. */
+const ESCAPES_OF_STEP = 4096
 
 /** Control characters with a short escape, which detectors treat as the end of a word. */
 const SHORT: ReadonlyMap<number, string> = new Map([
@@ -24,12 +29,21 @@ export class EscapeDecoder {
   /** An incomplete escape. */
   #rest = ''
 
-  push(piece: string): string {
+  /** Returns an incomplete escape unchanged. */
+  end(): string {
+    const rest = this.#rest
+    this.#rest = ''
+    return rest
+  }
+
+  /** Returns the text that a piece completes. A step after some escapes: one takes many times as long as another character. */
+  *push(piece: string): Steps<string> {
     const text = this.#rest + piece
     this.#rest = ''
     let out = ''
     let at = 0
-    for (;;) {
+    for (let count = 1; ; count++) {
+      if (count % ESCAPES_OF_STEP === 0) yield
       const start = text.indexOf(BACKSLASH, at)
       if (start === -1) return out + text.slice(at)
       out += text.slice(at, start)
@@ -41,13 +55,6 @@ export class EscapeDecoder {
       out += plain(text.slice(start, end))
       at = end
     }
-  }
-
-  /** Returns an incomplete escape unchanged. */
-  end(): string {
-    const rest = this.#rest
-    this.#rest = ''
-    return rest
   }
 }
 

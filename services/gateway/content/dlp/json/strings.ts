@@ -30,8 +30,10 @@ export interface Findings {
 
 /** No built-in detector finds anything in a number of fewer digits. */
 const LONG_NUMBER = /\d{8}/
-/** Strings of more characters are scanned in steps. */
+/** Strings and literals of more characters are scanned in steps. */
 const LONG_CHARS = 4096
+/** Characters that are read one by one behind an escaped quote. */
+const AFTER_ESCAPED_QUOTE = 1024
 /** By code: 1 in a number, `true`, `false` or `null`, or in what is in its place in a text that is not JSON. */
 const IN_LITERAL = new Uint8Array(256)
 for (const code of Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'))
@@ -105,19 +107,26 @@ class Strings {
   /** The closing quote; the end of the text where there is none. */
   #endOfString(from: number): number {
     const text = this.#text
-    for (let quote = text.indexOf('"', from); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+    for (let at = from; ; ) {
+      const quote = text.indexOf('"', at)
+      if (quote === -1) return text.length
       let first = quote
-      while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first--
+      while (first > at && text.charCodeAt(first - 1) === BACKSLASH) first--
       if ((quote - first) % 2 === 0) return quote
+      // More escaped quotes are likely: a native search for each would take most of the time.
+      at = quote + 1
+      for (const near = Math.min(at + AFTER_ESCAPED_QUOTE, text.length); at < near; at++) {
+        const code = text.charCodeAt(at)
+        if (code === QUOTE) return at
+        if (code === BACKSLASH) at++
+      }
     }
-    return text.length
   }
 
   *#gap(start: number, end: number): Steps<void> {
     if (end - start <= SHORTEST_CHARS || !LONG_NUMBER.test(this.#text.slice(start, end))) return
     if (end - start <= LONG_CHARS) this.#scanGap(start, end)
-    else if (this.#takes(end - start))
-      this.#addGap(start, end, yield* this.#scanner.scanning(this.#text, start, end, {}))
+    else yield* this.#longGap(start, end)
   }
 
   /** Each literal by itself: an expression of a profile's own must not match the punctuation, which cannot be replaced. */
@@ -126,7 +135,8 @@ class Strings {
       const first = at
       while (at < end && IN_LITERAL[this.#text.charCodeAt(at)] === 1) at++
       if (at - first < this.#shortest) continue
-      this.#scanGap(first, at)
+      if (at - first > LONG_CHARS) yield* this.#longGap(first, at)
+      else this.#scanGap(first, at)
       if (this.#isStep(at)) yield
     }
   }
@@ -134,6 +144,12 @@ class Strings {
   #scanGap(start: number, end: number): void {
     if (!this.#takes(end - start)) return
     this.#addGap(start, end, this.#scanner.scan(this.#text, start, end, { isOwnAbsent: this.#isOwnAbsent }))
+  }
+
+  *#longGap(start: number, end: number): Steps<void> {
+    if (!this.#takes(end - start)) return
+    const manner = { isOwnAbsent: this.#isOwnAbsent }
+    this.#addGap(start, end, yield* this.#scanner.scanning(this.#text, start, end, manner))
   }
 
   #addGap(start: number, end: number, hits: readonly Hit[]): void {
