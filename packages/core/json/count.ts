@@ -1,10 +1,11 @@
 import { skipTrusted } from './trusted.ts'
 
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPEN_ARRAY = 0x5b
-const OPEN_OBJECT = 0x7b
+/** By byte: what precedes a value or a name counts one; a string is passed over. */
+const COUNTED = 1
+const STRING = 2
+const KINDS = new Uint8Array(256)
+for (const byte of Buffer.from(',:[{')) KINDS[byte] = COUNTED
+for (const byte of Buffer.from('"')) KINDS[byte] = STRING
 
 /**
  * Counts the values and the member names of JSON, by its containers, commas and colons, without making any; stops as soon as there are more
@@ -12,15 +13,18 @@ const OPEN_OBJECT = 0x7b
  * The input must have passed `checkJson`.
  */
 export function countValues(bytes: Uint8Array, most: number): number {
+  const { length } = bytes
   let count = 1
-  for (let at = 0; at < bytes.length && count <= most; ) {
-    const byte = bytes[at]
-    if (byte === QUOTE) {
-      at = skipTrusted(bytes, at)
-      continue
+  let at = 0
+  while (count <= most) {
+    // Without this inner loop, texts of digits take four times as long.
+    while (at < length && KINDS[bytes[at] ?? 0] === 0) at++
+    if (at >= length) break
+    if (KINDS[bytes[at] ?? 0] === STRING) at = skipTrusted(bytes, at)
+    else {
+      count++
+      at++
     }
-    if (byte === COMMA || byte === COLON || byte === OPEN_ARRAY || byte === OPEN_OBJECT) count++
-    at++
   }
   return count
 }

@@ -48,7 +48,7 @@ function toCel(value: unknown): CelInput {
 
 /** The CEL number of one literal. */
 export function numberFrom(literal: string, double: number): bigint | number {
-  if (/[.eE]/.test(literal) || literal.length > INT64_LITERAL_CHARS) return double
+  if (literal.length > INT64_LITERAL_CHARS || /[.eE]/.test(literal)) return double
   const int = BigInt(literal)
   return int >= INT64_MIN && int <= INT64_MAX ? int : double
 }
