@@ -1,31 +1,17 @@
-import type { Gauge, MetricRow } from '@plat/metrics'
+import { type Gauge, gauge, type MetricRow, metricRows } from '@plat/metrics'
 import { STATES, type Standing } from './standing.ts'
 
 const licence = { area: 'Licence', feature: '' } as const
 
 /** The series of a licence (docs/spec/gateway.md, "Licence"), in the gateway and in the operator. */
 export const licenseMetrics = [
-  {
-    ...licence,
-    name: 'plat_license_state',
-    type: 'gauge',
-    labels: { edition: { cap: 64 }, state: STATES },
-    help: '1 for the state that the licence is in',
-  },
-  {
-    ...licence,
-    name: 'plat_license_days_left',
-    type: 'gauge',
-    labels: {},
-    help: 'Whole days until the licence ends, negative in its grace and after; not there without a licence',
-  },
-  {
-    ...licence,
-    name: 'plat_license_node_limit',
-    type: 'gauge',
-    labels: {},
-    help: 'Nodes that the licence covers; 0 is unlimited',
-  },
+  ...metricRows(licence, {
+    plat_license_state: gauge('1 for the state that the licence is in', { edition: { cap: 64 }, state: STATES }),
+    plat_license_days_left: gauge(
+      'Whole days until the licence ends, negative in its grace and after; not there without a licence',
+    ),
+    plat_license_node_limit: gauge('Nodes that the licence covers; 0 is unlimited'),
+  }),
 ] as const satisfies readonly MetricRow[]
 
 /** A registry whose table has `licenseMetrics`. */

@@ -8,4 +8,15 @@ export {
   type Registry,
   type RegistryOptions,
 } from './registry.ts'
-export { type LabelValues, MAX_SERIES, type MetricRow, NAMES, OTHER } from './row.ts'
+export {
+  counter,
+  gauge,
+  histogram,
+  type LabelValues,
+  MAX_SERIES,
+  type MetricRow,
+  metricRows,
+  NAMES,
+  OTHER,
+  summary,
+} from './row.ts'
