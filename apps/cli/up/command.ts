@@ -26,7 +26,7 @@ export function addUp(plat: Command): void {
         .default('file'),
     )
     .action(async (folder: string, options) => {
-      const { up } = await import('./up.ts')
+      const { up } = await import('./foreground.ts')
       await exitWith(up({ dir: folder, ...options }, terminal))
     })
 }

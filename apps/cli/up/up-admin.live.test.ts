@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { auditVerify } from '../audit/verify.ts'
 import { revocationsList } from '../revoke/revoke.ts'
-import { screen, startUp } from './up.ts'
+import { screen } from './foreground.ts'
+import { startUp } from './up.ts'
 
 test('with adminListen, plat up serves the admin API only there, and the commands use it', async (t) => {
   const dir = tempFolder()

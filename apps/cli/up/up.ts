@@ -6,10 +6,9 @@ import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, 
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { type Render, startRender, startStatus } from '@plat/operator'
-import { giveBackStartMemory, type Log, onShutdown } from '@plat/process'
+import type { Log } from '@plat/process'
 import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
 import { writeSchemas } from '../schema/schema.ts'
-import { NAMESPACE } from '../shared/draft.ts'
 import {
   type HomeEnv,
   homeOf,
@@ -20,12 +19,11 @@ import {
   writeHomeEnv,
   writePrivate,
 } from '../shared/home.ts'
-import { commandName, dirArgument } from '../shared/next-steps.ts'
-import { CommandError, type Output, plain } from '../shared/output.ts'
+import { CommandError, plain } from '../shared/output.ts'
 import { type StdioOptions, StdioSupervisor } from '../stdio/launch/supervisor.ts'
 import { createChangeFinder } from './changes.ts'
 import { openKubectl } from './kubectl.ts'
-import { createProblemFinder, type Problems, reportProblems } from './problems.ts'
+import { createProblemFinder, type Problems } from './problems.ts'
 import { openLogs } from './terminal-log.ts'
 import { gatewayKeys } from './up-config.ts'
 
@@ -266,62 +264,4 @@ function portTaken(error: unknown, options: UpOptions): unknown {
   const flags = { '-identity-listen': options.identityListen, '-resources-listen': options.resourcesListen }
   const [flag = '-listen'] = Object.entries(flags).find(([, address]) => address?.endsWith(`:${port}`)) ?? []
   return new CommandError(`port ${port} is in use; choose another address with ${flag} 127.0.0.1:<port>`)
-}
-
-/** `plat up`: starts, prints the screen, and drains on a signal. */
-export async function up(options: UpOptions, output: Output): Promise<number> {
-  const running = await startUp(options, (line) => output.err(line))
-  for (const line of await screen(running)) output.out(line)
-  output.out('')
-  output.out(`Run a program as an agent: ${await runCommand(running)}`)
-  const still = reportProblems(running, output)
-  return new Promise((resolve) => {
-    onShutdown(async () => {
-      still()
-      await running.stop()
-      resolve(0)
-    })
-    giveBackStartMemory()
-  })
-}
-
-/** The command that runs a program as one of the agents. */
-async function runCommand({ home, store }: Up): Promise<string> {
-  const agent = (await store.list('Agent', {})).items.find(({ metadata }) => metadata.namespace === NAMESPACE)
-  const name = agent?.metadata.name ?? '<agent>'
-  return `${commandName(process.env)} run${dirArgument(home.dir, '-dir ')} ${name} -- <your program>`
-}
-
-/** The start screen: addresses, governed resources and their problems. */
-export async function screen(running: Up): Promise<string[]> {
-  const { refused, warnings } = await running.problems()
-  const count = async (kind: 'Agent' | 'MCPServer' | 'ToolPolicy') => (await running.store.list(kind, {})).items
-  const name = (items: readonly { metadata: { namespace?: string | undefined; name: string } }[]) =>
-    items.map((item) => `${item.metadata.namespace}/${item.metadata.name}`).join(', ') || 'none'
-  return [
-    'plat is up.',
-    '',
-    `  gateway   ${running.env.PLAT_GATEWAY_URL}`,
-    `  MCP       ${running.env.PLAT_GATEWAY_URL}/mcp (all servers of an agent; one: /mcp/<server>)`,
-    ...(running.env.PLAT_ADMIN_URL === running.env.PLAT_GATEWAY_URL
-      ? []
-      : [`  admin     ${running.env.PLAT_ADMIN_URL}`]),
-    ...(running.consoleUrl === null
-      ? []
-      : [
-          `  console   ${running.consoleUrl} (log in: ${commandName(process.env)} console${dirArgument(running.home.dir, '-dir ')})`,
-        ]),
-    `  identity  ${running.env.PLAT_IDENTITY_URL}`,
-    `  state     ${running.home.state}`,
-    '',
-    `  agents       ${name(await count('Agent'))}`,
-    `  MCP servers  ${name(await count('MCPServer'))}`,
-    `  policies     ${name(await count('ToolPolicy'))}`,
-    ...listed('refused, and denied until fixed:', refused),
-    ...listed('warnings:', warnings),
-  ]
-}
-
-function listed(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['', `  ${title}`, ...lines.map((line) => `    ${line}`)]
 }
