@@ -19,6 +19,8 @@ const BIN = fileURLToPath(new URL('../../services/gateway/bin/plat-gateway.mjs',
 export interface GatewayProcess {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
+  /** Of `adminListen`, else the same. */
+  readonly adminUrl: string
   /** A session token of `default/assistant` for every server that was named, valid for fifteen minutes. */
   readonly token: string
   /** Signs what the gateway trusts, and everything that it must not. */
@@ -63,17 +65,7 @@ export async function startGatewayProcess({
     'pub.pem': String(issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' })),
     'policies.json': policyFile(denied),
     'upstreams.json': JSON.stringify(upstreamsFile(servers)),
-    'gateway.json': JSON.stringify({
-      listen: '127.0.0.1:0',
-      identity: { publicKeyFiles: [join(dir, 'pub.pem')], issuer: TEST_ISSUER },
-      policyFile: join(dir, 'policies.json'),
-      upstreamsFile: join(dir, 'upstreams.json'),
-      auditPath: join(dir, 'audit.jsonl'),
-      auditFailurePolicy: 'closed',
-      // Calls that need an approval wait until the test decides, however slow the machine is.
-      approvalAnswerAfterSeconds: 600,
-      ...config,
-    }),
+    'gateway.json': JSON.stringify({ ...gatewayFile(dir), ...config }),
   }
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(dir, name), text)))
   const scope = [...Object.keys(servers).map((name) => `tools:${name}`), ...scopes].join(' ')
@@ -92,12 +84,22 @@ export async function startGatewayProcess({
   }
   try {
     const lines = linesOf(child)
-    const url = await lines.url
+    const { url, adminUrl } = await lines.addresses
     const ledger = async () => wholeLines(join(dir, 'audit.jsonl'))
     const { complaints } = lines
     const { pid = 0 } = child
     const token = issuer.token({ scope })
-    return { url, token, issuer, pid, complaints: () => complaints, ledger, kill: () => end('SIGKILL'), close }
+    return {
+      url,
+      adminUrl,
+      token,
+      issuer,
+      pid,
+      complaints: () => complaints,
+      ledger,
+      kill: () => end('SIGKILL'),
+      close,
+    }
   } catch (error) {
     await close()
     throw error
@@ -118,21 +120,35 @@ function linesOf({ stdout, stderr }: { stdout: Readable; stderr: Readable }) {
   }
   const lines: string[] = []
   let listening = false
-  const url = new Promise<string>((resolve, reject) => {
+  const addresses = new Promise<{ url: string; adminUrl: string }>((resolve, reject) => {
     createInterface({ input: stderr }).on('line', complain)
     createInterface({ input: stdout })
       .on('line', (line) => {
         if (line.startsWith('{"level":"error"')) complain(line)
         if (listening) return
         lines.push(line)
-        const found = /"url":"(http:[^"]+)".*"the gateway is listening"/.exec(line)?.[1]
-        if (found === undefined) return
+        const [, url, adminUrl] =
+          /"url":"(http:[^"]+)","adminUrl":"([^"]+)".*"the gateway is listening"/.exec(line) ?? []
+        if (url === undefined || adminUrl === undefined) return
         listening = true
-        resolve(found)
+        resolve({ url, adminUrl })
       })
       .on('close', () => reject(new Error(`the gateway did not start:\n${[...lines, ...complaints].join('\n')}`)))
   })
-  return { url, complaints }
+  return { addresses, complaints }
+}
+
+function gatewayFile(dir: string) {
+  return {
+    listen: '127.0.0.1:0',
+    identity: { publicKeyFiles: [join(dir, 'pub.pem')], issuer: TEST_ISSUER },
+    policyFile: join(dir, 'policies.json'),
+    upstreamsFile: join(dir, 'upstreams.json'),
+    auditPath: join(dir, 'audit.jsonl'),
+    auditFailurePolicy: 'closed',
+    // Calls that need an approval wait until the test decides, however slow the machine is.
+    approvalAnswerAfterSeconds: 600,
+  }
 }
 
 function policyFile(denied: readonly string[]): string {

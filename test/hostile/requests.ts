@@ -9,17 +9,17 @@ export interface HostileRequest {
 export interface Target {
   readonly path: string
   readonly token: string
+  /** Largest body that the service reads. */
+  readonly maxBodyBytes: number
 }
 
 const MIB = 1024 * 1024
-/** The gateway's limit. */
-const MAX_BODY_BYTES = 4 * MIB
 /** Maximum size of the rest of a message, in bytes. */
 const ROOM = 4096
 
-function head({ path, token }: Target, headers: readonly string[]): string {
+function head({ path, token }: Target, headers: readonly string[], method = 'POST'): string {
   return [
-    `POST ${path} HTTP/1.1`,
+    `${method} ${path} HTTP/1.1`,
     'Host: localhost',
     'Content-Type: application/json',
     'Accept: application/json, text/event-stream',
@@ -56,6 +56,24 @@ const list = (element: string, bytes: number) =>
     .fill(element)
     .join(',')}]`
 
+/** Texts for `arguments`, of so many bytes, in which parsers and searches may be slower than linear. */
+const TEXTS: Readonly<Record<string, (bytes: number) => string>> = {
+  'one string of digits': (bytes) => `{"s":"${'4'.repeat(bytes)}"}`,
+  'numbers of many digits': (bytes) => `{"n":${list(`1${'0'.repeat(1_000)}.${'0'.repeat(1_000)}1`, bytes)}}`,
+  'one string of zeros and exponents': (bytes) => `{"s":"${'0e0'.repeat(bytes / 3)}"}`,
+  'many lists in each other': (bytes) =>
+    `{"n":${list(`${'['.repeat(40)}${']'.repeat(40)}`, Math.min(bytes, 180 * 1024))}}`,
+  'lists in each other without end': (bytes) => `{"n":${'['.repeat(bytes)}`,
+  'strings that begin like keys': (bytes) => `{"n":${list('"AKIAAKIAAKIAAKIA-sk-sk-sk-ghp_ghp_ghp_"', bytes)}}`,
+  'one name as long as a body': (bytes) => `{"${'n'.repeat(bytes)}":0}`,
+  'names of 4 KiB that differ at their end': (bytes) =>
+    `{${Array.from({ length: bytes / 4_100 }, (_, n) => `"${'n'.repeat(4_000)}${n}":0`).join(',')}}`,
+  'one string like base64': (bytes) => `{"s":"${'QUJDREVGR0hJSktM'.repeat(bytes / 16)}"}`,
+  'one string of @ and dots': (bytes) => `{"s":"${'a@b.'.repeat(bytes / 4)}"}`,
+  'one string of escapes': (bytes) => `{"s":"${'\\u0041'.repeat(bytes / 6)}"}`,
+  'tiny members': (bytes) => members({ bytes }),
+}
+
 const KIB_60 = 60 * 1024
 const KIB_31 = 31 * 1024
 /** Members that a message may have beside those of its frame. */
@@ -77,11 +95,7 @@ export const MCP_REQUESTS: readonly HostileRequest[] = [
   },
   {
     name: 'a comprehension over 4 MB',
-    make: (at) => whole(at, call('all', `{"items":${list('1', MAX_BODY_BYTES - ROOM)}}`)),
-  },
-  {
-    name: '4 MiB of tiny members',
-    make: (at) => whole(at, call('free', members({ bytes: MAX_BODY_BYTES - ROOM }))),
+    make: (at) => whole(at, call('all', `{"items":${list('1', at.maxBodyBytes - ROOM)}}`)),
   },
   {
     name: 'as many members as a message may have',
@@ -92,10 +106,6 @@ export const MCP_REQUESTS: readonly HostileRequest[] = [
     make: (at) => whole(at, call('wipe', members({ count: MANY }))),
   },
   {
-    name: 'one string of 4 MiB of escapes',
-    make: (at) => whole(at, call('free', `{"s":"${'\\u0041'.repeat((MAX_BODY_BYTES - ROOM) / 6)}"}`)),
-  },
-  {
     name: '10,000 headers',
     make: (at) =>
       Buffer.from(head(at, [...Array.from({ length: 10_000 }, (_, n) => `X-${n}: 1`), 'Content-Length: 0'])),
@@ -104,6 +114,10 @@ export const MCP_REQUESTS: readonly HostileRequest[] = [
     name: 'as many members of _meta as a message may have',
     make: (at) => whole(at, call('free', '{}', members({ count: MANY }))),
   },
+  ...Object.entries(TEXTS).map(([name, text]) => ({
+    name,
+    make: (at: Target) => whole(at, call('free', text(at.maxBodyBytes - ROOM))),
+  })),
 ]
 
 export const MODEL_REQUESTS: readonly HostileRequest[] = [
@@ -116,6 +130,67 @@ export const MODEL_REQUESTS: readonly HostileRequest[] = [
       ),
   },
 ]
+
+/** A plan of infrastructure, as large as a body may be. */
+export const PLAN_REQUESTS: readonly HostileRequest[] = [
+  {
+    name: 'a plan of very many changes',
+    make: (at) => {
+      const change =
+        '{"address":"aws_instance.a","type":"aws_instance","mode":"managed","change":{"actions":["delete"]}}'
+      return whole(at, `{"format_version":"1.2","resource_changes":${list(change, 15 * MIB)}}`)
+    },
+  },
+]
+
+/** An upload in pieces: a file that begins its boundary again and again, and a form of very many parts. */
+export const FORM_REQUESTS: readonly HostileRequest[] = [
+  {
+    name: 'a file of beginnings of its boundary',
+    make: (at) => form(at, `${FIELDS}${FILE}${'\r\n--b-\r\n--'.repeat(MIB / 3)}\r\n--b--`),
+  },
+  {
+    name: 'a form of very many parts',
+    make: (at) => form(at, 'Content-Disposition: form-data; name="x"\r\n\r\n\r\n--b\r\n'.repeat(40_000)),
+  },
+  {
+    name: 'a field of nested JSON',
+    make: (at) =>
+      form(
+        at,
+        `${FIELDS}--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n${'['.repeat(MIB)}\r\n${FILE}x\r\n--b--`,
+      ),
+  },
+]
+
+const PART = '--b\r\nContent-Disposition: form-data; '
+const FIELDS = `${PART}name="model"\r\n\r\ni\r\n${PART}name="prompt"\r\n\r\nx\r\n`
+const FILE = `${PART}name="image"; filename="a"\r\n\r\n`
+
+function form(at: Target, body: string): Buffer {
+  const text = head(at, [`Content-Length: ${body.length}`]).replace(
+    'application/json',
+    'multipart/form-data; boundary=b',
+  )
+  return Buffer.from(text + body)
+}
+
+/** Requests to the admin API: with its token, and to routes that read lists. */
+export const ADMIN_REQUESTS: readonly HostileRequest[] = [
+  ...['as many members as a message may have', 'tiny members', 'one-byte chunks', '10,000 headers'].map(
+    (name) => MCP_REQUESTS.find((one) => one.name === name) ?? fail(name),
+  ),
+  { name: 'a query of very many parameters', make: (at) => query(at, 'a=1&'.repeat(3_500)) },
+  { name: 'a query of one long text', make: (at) => query(at, `q=${'%61'.repeat(4_500)}`) },
+]
+
+function query(at: Target, text: string): Buffer {
+  return Buffer.from(head({ ...at, path: `/v1/sessions?${text}` }, [], 'GET'))
+}
+
+function fail(name: string): never {
+  throw new Error(`there is no request "${name}"`)
+}
 
 /** Requests to a service without authentication: they need no token, and its limits are lower. */
 export const ANONYMOUS_REQUESTS: readonly HostileRequest[] = MCP_REQUESTS.filter(

@@ -6,13 +6,25 @@ import { tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startModelServer } from '@plat/testkit/model-server'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import { randomToken, startTestService } from '@plat/testkit/processes/service'
 import { makeKeys, startIdentity } from '../../bench/harness/plat.ts'
 import { sendOneByteChunks } from './one-byte.ts'
 import { HealthPoller } from './poller.ts'
-import { ANONYMOUS_REQUESTS, type HostileRequest, hostileRules, MCP_REQUESTS, MODEL_REQUESTS } from './requests.ts'
+import {
+  ADMIN_REQUESTS,
+  ANONYMOUS_REQUESTS,
+  FORM_REQUESTS,
+  type HostileRequest,
+  hostileRules,
+  MCP_REQUESTS,
+  MODEL_REQUESTS,
+  PLAN_REQUESTS,
+} from './requests.ts'
 import { send } from './send.ts'
 
 const MIB = 1024 * 1024
+/** Largest body of broker and attestation service. */
+const SERVICE_BODY_BYTES = 64 * 1024
 /** Maximum response time of `/healthz` under any load, in milliseconds. */
 const MAX_HEALTH_MS = 200
 const MAX_GROWTH_MIB = 64
@@ -24,23 +36,30 @@ const REST_MS = 500
 interface Attacked {
   readonly name: string
   readonly url: string
+  /** Process that answers `/healthz`. */
+  readonly pid: number
   readonly token: string
+  readonly maxBodyBytes: number
   readonly requests: readonly (readonly [path: string, request: HostileRequest])[]
 }
 
+function at(path: string, requests: readonly HostileRequest[]): Attacked['requests'] {
+  return requests.map((request) => [path, request])
+}
+
 /** Sends each request alone, and prints how long `/healthz` took meanwhile. Returns how many took it beyond its bound. */
-async function attack({ name, url, token, requests }: Attacked): Promise<number> {
-  const poller = new HealthPoller(url)
+async function attack({ name, url, pid, token, maxBodyBytes, requests }: Attacked): Promise<number> {
+  const poller = new HealthPoller({ url, pid })
   let failed = 0
   try {
     await sleep(REST_MS)
     await poller.longestMs()
     await sleep(REST_MS)
     console.log(`${name} at rest: ${(await poller.longestMs()).toFixed(0)} ms`)
-    for (const [at, request] of requests) {
+    for (const [path, request] of requests) {
       let least = Number.POSITIVE_INFINITY
       const statuses = new Set<string>()
-      const bytes = request.make({ path: at, token })
+      const bytes = request.make({ path, token, maxBodyBytes })
       for (let times = 0; times < TIMES; times++) {
         await sleep(REST_MS)
         await poller.longestMs()
@@ -68,20 +87,37 @@ async function attackGateway(dir: string): Promise<number> {
   })
   const policyFile = path.join(dir, 'policies.json')
   await writeFile(policyFile, policiesFile([testPolicy({ rules: hostileRules })]))
+  const adminToken = randomToken()
   const gateway = await startGatewayProcess({
     servers: { notes: upstream.url },
-    scopes: ['models:small'],
-    config: { policyFile, models: { small: { upstream: model.url } } },
+    scopes: ['models:small', 'models.images:small', 'tools:plat-infra'],
+    env: { PLAT_ADMIN_TOKEN: adminToken },
+    config: {
+      policyFile,
+      models: { small: { upstream: model.url } },
+      adminListen: 'localhost:0',
+      infra: { enabled: true },
+      dlpProfiles: { all: { maxScanBytes: 4 * MIB } },
+      dlp: { defaultProfile: 'all' },
+    },
   })
+  const { pid, token } = gateway
   try {
-    return await attack({
-      ...gateway,
-      name: 'gateway',
+    const failed = await attack({
+      ...{ name: 'gateway', url: gateway.url, pid, token, maxBodyBytes: 4 * MIB },
       requests: [
-        ...MCP_REQUESTS.map((request) => ['/mcp/notes', request] as const),
-        ...MODEL_REQUESTS.map((request) => ['/llm/small/v1/chat/completions', request] as const),
+        ...at('/mcp/notes', MCP_REQUESTS),
+        ...at('/llm/small/v1/chat/completions', MODEL_REQUESTS),
+        ...at('/llm/small/v1/images/edits', FORM_REQUESTS),
+        ...at('/v1/infra/plans', PLAN_REQUESTS),
       ],
     })
+    const admin = { url: gateway.adminUrl, pid, maxBodyBytes: MIB }
+    return (
+      failed +
+      (await attack({ ...admin, name: 'admin', token: adminToken, requests: at('/v1/revocations', ADMIN_REQUESTS) })) +
+      (await attack({ ...admin, name: 'admin, refused', token, requests: at('/v1/policies/simulate', ADMIN_REQUESTS) }))
+    )
   } finally {
     await gateway.close()
     await model.close()
@@ -94,22 +130,39 @@ async function attackBroker(dir: string): Promise<number> {
   try {
     const { idleBytes, mostBytes, refusals } = await sendOneByteChunks(broker)
     const grown = (mostBytes - idleBytes) / MIB
-    const statuses = [...new Set(refusals)].join(', ')
+    const statuses = [...new Set(refusals)].toSorted().join(', ')
     console.log(`broker, 80 connections of one-byte chunks (${statuses}): ${grown.toFixed(0)} MiB above idle`)
     const failed = await attack({
       ...broker,
       name: 'broker',
       token: 'none',
-      requests: ANONYMOUS_REQUESTS.map((request) => ['/v1/exchange', request] as const),
+      maxBodyBytes: SERVICE_BODY_BYTES,
+      requests: at('/v1/exchange', ANONYMOUS_REQUESTS),
     })
-    return failed + (grown > MAX_GROWTH_MIB || statuses !== '400' ? 1 : 0)
+    return failed + (grown > MAX_GROWTH_MIB || !/^400(?:, 503)?$/.test(statuses) ? 1 : 0)
   } finally {
     await broker.stop()
   }
 }
 
+async function attackAttestation(dir: string): Promise<number> {
+  const token = randomToken()
+  const service = await startTestService('attestation', {
+    env: { PLAT_ATTESTATION_TOKEN: token, PLAT_BROKER_TOKEN: randomToken() },
+    flags: ['-state-path', path.join(dir, 'releases.jsonl')],
+  })
+  try {
+    return await attack({
+      ...{ name: 'attestation', url: service.url, pid: service.pid, token, maxBodyBytes: SERVICE_BODY_BYTES },
+      requests: [...at('/v1/challenge', ANONYMOUS_REQUESTS), ...at('/v1/releases', ANONYMOUS_REQUESTS)],
+    })
+  } finally {
+    await service.stop()
+  }
+}
+
 /** `npm run long -- -only hostile`: what one hostile request at a time does to `/healthz`, and many connections to memory. */
 const dir = tempFolder()
-const failed = (await attackBroker(dir)) + (await attackGateway(dir))
+const failed = (await attackBroker(dir)) + (await attackAttestation(dir)) + (await attackGateway(dir))
 console.log(`beyond their bounds: ${failed}`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 export interface TestService {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
+  readonly pid: number
   /** Everything that it wrote to its log so far, one JSON object a line. */
   log(): readonly string[]
   /** SIGTERM, then waits; the answer is the exit status. */
@@ -32,7 +33,7 @@ export async function startTestService(
   const errors: string[] = []
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()))
   const url = await listeningUrl(child, { name, lines, errors })
-  return { url, log: () => lines, stop: () => stopped(child) }
+  return { url, pid: child.pid ?? 0, log: () => lines, stop: () => stopped(child) }
 }
 
 /** A token that no other service has. */
