@@ -3,7 +3,7 @@ import { after, before, type TestContext, test } from 'node:test'
 import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import { Browser } from '@plat/testkit/oidc/browser'
 import { started } from '../../testing/started.ts'
-import { pageAt } from './testing/page.ts'
+import { cookieOf, pageAt } from './testing/page.ts'
 
 const ORIGIN = 'https://console.example'
 const AUDIENCE = 'plat-admin'
@@ -90,6 +90,21 @@ test('a login of another browser, changed or used, begins no session', async (t)
   assert.equal((await browser.open(back)).url.href, failed, 'the code is used')
   await logIn('ada')
   assert.notEqual(cookies()['__Host-plat-console'], first, 'a login renews the secret')
+})
+
+test('a peer that redeems invented codes without end is slowed down and then refused, since each is a request to the provider', async (t) => {
+  const { page, here } = await setUp(t)
+  const begun = await page('GET', '/console/login', { headers: here })
+  const cookie = cookieOf(begun)
+  const state = new URL(String(begun.headers.location)).searchParams.get('state') ?? ''
+  const redeem = async () => page('GET', `/console/callback?code=invented&state=${state}`, { cookie, headers: here })
+  const sent = Array.from({ length: 25 }, redeem)
+  await Promise.race(sent)
+  // Some of the 25 may be refused already.
+  const statuses = new Set<number>()
+  for (let tries = 0; tries < 3 && !statuses.has(429); tries++) statuses.add((await redeem()).status)
+  for (const { status } of await Promise.all(sent)) statuses.add(status)
+  assert.deepEqual(statuses, new Set([303, 429]))
 })
 
 test('a login leads to pages of the console only', async (t) => {

@@ -177,7 +177,7 @@ export class ConsoleRoutes {
 
   /** The identity provider led back: begins a session under a new secret. */
   async #loggedIn(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { flows, login } = this.#parts
+    const { flows, login, console } = this.#parts
     const query = queryOf(request)
     const state = new URLSearchParams(query).get('state') ?? ''
     const browser = this.#browser(request)
@@ -188,9 +188,15 @@ export class ConsoleRoutes {
         code: 'failed',
         why: 'the login is of another browser, or too old',
       })
+    // Each attempt is a request to the identity provider.
+    if (console.refusals.isThrottled(request.ip))
+      throw new AdminError('rate_limited', 'too many logins from this address failed: try again later')
     reply.header('set-cookie', cookieOf(FLOW_COOKIE, '', 0, 'Lax'))
     const person = await (await login()).person(query, { ...flow, state })
-    if ('kind' in person) return this.#failed(reply, person)
+    if ('kind' in person) {
+      if (person.code !== 'denied') await console.refusals.refuse(request.ip, 'invalid')
+      return this.#failed(reply, person)
+    }
     await this.#begun(request, reply, person)
     return redirect(reply, flow.to)
   }
