@@ -24,14 +24,18 @@ export async function sessionApprovalsList(
       id: ({ id }) => id,
       session: ({ namespace, agent, session }) => plain(`${namespace}/${agent}/${session}`),
       tool: ({ server, tool }) => plain(`${server}/${tool}`),
-      left: ({ expiresAt }) => minutes(Date.parse(expiresAt) - now),
+      left: ({ expiresAt, newTaints = [] }) =>
+        newTaints.length === 0 ? minutes(Date.parse(expiresAt) - now) : 'not in force',
     },
     further: {
       rule: ({ rule }) => plain(rule ?? '-'),
       by: ({ by }) => plain(by.join(', ')),
       until: ({ expiresAt }) => expiresAt,
+      newLabels: ({ newTaints = [] }) => plain(newTaints.join(', ') || '-'),
     },
   })
+  if (isForPeople(options.output) && found.some(({ newTaints = [] }) => newTaints.length > 0))
+    output.out('not in force: the session has a taint label that it did not have, so each call waits; see -output wide')
   return 0
 }
 

@@ -66,7 +66,7 @@ export interface Api {
     readonly params: {  }
     readonly query: { readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
-    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly user: string | null; readonly server: string; readonly tool: string; readonly policy: string | null; readonly rule: string | null; readonly taints: readonly (string)[]; readonly by: readonly (string)[]; readonly createdAt: string; readonly expiresAt: string })[]; readonly nextCursor: string | null }
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly user: string | null; readonly server: string; readonly tool: string; readonly policy: string | null; readonly rule: string | null; readonly taints: readonly (string)[]; readonly newTaints?: readonly (string)[]; readonly by: readonly (string)[]; readonly createdAt: string; readonly expiresAt: string })[]; readonly nextCursor: string | null }
   }
   'DELETE /v1/session-approvals/{id}': {
     readonly params: { readonly id: string }

@@ -22,7 +22,7 @@ export type Decisions = Awaited<ReturnType<typeof startDecisions>>
 /** Policies, approvals and budgets; and estimates of energy, which use the routes of models as well. */
 export async function startDecisions(
   shared: Shared,
-  { ledgers, notifications, events, offline, models, revocations }: Callers & Evidence & Targets,
+  { ledgers, notifications, events, offline, models, revocations, taint }: Callers & Evidence & Targets,
 ) {
   const { config, windowClock: clock, audit, keep } = shared
   const rego = createRego(shared)
@@ -37,6 +37,7 @@ export async function startDecisions(
       redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
       mayApprove: offline.mayApprove,
       hasEnded: (session) => revocations.hasEnded(session),
+      labelsOf: (session) => taint.ownLabels(session),
       onChange: (event, approval) => events.add(approvalEvent(event.t, approval)),
       onGrant: (change, entry) => events.add(grantEvent(change, entry)),
       confirmer: ciba && keep(ciba),

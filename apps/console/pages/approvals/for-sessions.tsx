@@ -49,7 +49,7 @@ export function ForSessions({ only }: { readonly only: Filter }) {
 function Line({ approval, done }: { readonly approval: SessionApproval; readonly done: () => void }) {
   const { client, notify, session } = useShared()
   const [open, setOpen] = useState(false)
-  const { id, server, tool, rule, by, taints, createdAt, expiresAt } = approval
+  const { id, server, tool, rule, by, taints, newTaints = [], createdAt, expiresAt } = approval
   const lift = async () => {
     await client.call('DELETE /v1/session-approvals/{id}', { params: { id } })
     notify('Lifted: later calls need an approval again')
@@ -66,6 +66,11 @@ function Line({ approval, done }: { readonly approval: SessionApproval; readonly
       {taints.length > 0 && (
         <>
           ; labels <Name of={taints.join(', ')} />
+        </>
+      )}
+      {newTaints.length > 0 && (
+        <>
+          ; not in force, since the session has got <Name of={newTaints.join(', ')} />
         </>
       )}{' '}
       {hasRole(session, 'approver') && (

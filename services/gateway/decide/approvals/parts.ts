@@ -32,6 +32,8 @@ export interface ApprovalsParts {
   readonly mayApprove?: ApprovalsOptions['mayApprove']
   /** Whether the session of a question is revoked as a whole. When absent, none is. */
   readonly hasEnded?: ApprovalsOptions['hasEnded']
+  /** Returns the current taint labels of a session, for the list of approvals for sessions. */
+  readonly labelsOf?: GrantsParts['labelsOf']
   /** Called with each new event, of this replica and of others. */
   readonly onChange?: ApprovalsOptions['onChange']
   /** Called with each change of an approval for a session, of this replica and of others. */

@@ -119,6 +119,11 @@ export const grantSchema = Type.Object({
   taints: Type.Array(Type.String(), {
     description: 'Labels of the session at that time: others need an approval again.',
   }),
+  newTaints: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Labels that the session has got since. While there is one, each call waits for an approval.',
+    }),
+  ),
   by: Type.Array(Type.String()),
   createdAt: Type.String(),
   expiresAt: Type.String({ description: 'It ends with the session, and then at the latest.' }),

@@ -6,7 +6,7 @@ import type { Approvals } from '../approvals.ts'
 import type { ApprovalsOptions } from '../options.ts'
 import { decodeGrantEvent, type GrantEvent } from './events.ts'
 import { Repeats } from './repeats.ts'
-import { createGrantRoutes } from './routes.ts'
+import { createGrantRoutes, type LabelsOf } from './routes.ts'
 import { type GrantEntry, GrantStore } from './store.ts'
 
 /** Interval at which grants of ended sessions are ended, in milliseconds. */
@@ -18,13 +18,15 @@ export interface GrantsParts extends Pick<ApprovalsOptions, 'approvalRules' | 'm
   readonly ledgers: Ledgers
   readonly clock: Clock
   readonly log: Log
+  /** When absent, no session has labels. */
+  readonly labelsOf?: LabelsOf | undefined
   /** Called with each change of a grant, of this replica and of others. */
   readonly onGrant?: ((event: GrantEvent['t'], entry: GrantEntry) => void) | undefined
 }
 
 /** Opens approvals for sessions, in a journal beside that of approvals. Rejects if it cannot be read. */
 export async function openGrants(parts: GrantsParts, approvals: Approvals) {
-  const { config, journals, ledgers, clock, log, onGrant } = parts
+  const { config, journals, ledgers, clock, log, onGrant, labelsOf = () => [] } = parts
   const path = config.approvalStorePath === '' ? '' : `${config.approvalStorePath}.sessions.jsonl`
   const journal = await journals.open({ name: 'approval-sessions', path, decode: decodeGrantEvent })
   const onFault = (error: unknown) =>
@@ -35,7 +37,7 @@ export async function openGrants(parts: GrantsParts, approvals: Approvals) {
   const stopSweep = clock.every(SWEEP_EVERY_MS, () => void repeats.sweep())
   return {
     repeats,
-    routes: createGrantRoutes({ store, repeats, onFault }),
+    routes: createGrantRoutes({ store, repeats, labelsOf, onFault }),
     async close() {
       stopSweep()
       store.close()

@@ -8,7 +8,12 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { started, TOKEN } from '../../../testing/started.ts'
 
-/** A gateway whose calls need an approval, and the server behind it. */
+const RULES = [
+  { name: 'ask', action: 'require_approval', match: { servers: ['notes'] } },
+  { name: 'rest', action: 'allow' },
+]
+
+/** A gateway whose calls of `notes` need an approval, with another server whose results label the session, both the same process. */
 async function setUp(t: TestContext) {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -20,9 +25,10 @@ async function setUp(t: TestContext) {
   const [policyFile, upstreamsFile] = [join(dir, 'policies.json'), join(dir, 'upstreams.json')]
   // Trusted: a label of its results would end an approval for the session.
   const own = { url: upstream.url, namespaces: [], implicit: false, dataClass: 'internal', trust: 'trusted' }
-  const servers = { 'default/notes': { ...own, auth: { type: 'none' }, toolLabels: {} } }
+  const notes = { ...own, auth: { type: 'none' }, toolLabels: {} }
+  const servers = { 'default/notes': notes, 'default/web': { ...notes, trust: 'untrusted' } }
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
-  await writeFile(policyFile, policiesFile([testPolicy({ rules: [{ name: 'ask', action: 'require_approval' }] })]))
+  await writeFile(policyFile, policiesFile([testPolicy({ rules: RULES })]))
   const { gateway, issuer } = await started(t, {
     policyFile,
     upstreams: {},
@@ -30,11 +36,11 @@ async function setUp(t: TestContext) {
     adminAuth: { devTokenApprovers: true },
   })
   /** Calls a tool in the session s1, for this user. */
-  const call = async (user: string, name: string) => {
-    const response = await fetch(`${gateway.url}/mcp/notes`, {
+  const call = async (user: string, name: string, server = 'notes') => {
+    const response = await fetch(`${gateway.url}/mcp/${server}`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${issuer.token({ act: { sub: `user:${user}` } })}`,
+        authorization: `Bearer ${issuer.token({ act: { sub: `user:${user}` }, scope: 'tools:notes tools:web' })}`,
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
       },
@@ -63,7 +69,8 @@ async function setUp(t: TestContext) {
   }
   const decide = (id: string, verdict: 'approve' | 'deny', body: object = {}) =>
     admin('POST', `approvals/${id}/${verdict}`, body)
-  return { call, waiting, decide, pending, upstream }
+  const forSessions = async () => (await admin('GET', 'session-approvals')).items
+  return { call, waiting, decide, pending, upstream, forSessions }
 }
 
 test('an approval for a session does not cover another user in a session of the same name', async (t) => {
@@ -89,4 +96,22 @@ test('identical calls of two users in sessions of the same name need two approva
   await decide(ofEve, 'deny')
   assert.match(await other, /approval_denied/)
   assert.equal(upstream.received.length, 1)
+})
+
+test('an approval for a session is listed with the label that ends its coverage', async (t) => {
+  const { call, waiting, decide, forSessions } = await setUp(t)
+  const first = call('ada', 'a')
+  const id = await waiting('ada')
+  await decide(id, 'approve', { scope: 'session' })
+  await first
+  assert.deepEqual(await newLabels(), [[id, []]])
+  assert.match(await call('ada', 'page', 'web'), /"result"/)
+  assert.deepEqual(await newLabels(), [[id, ['untrusted-input']]])
+  const next = call('ada', 'b')
+  await decide(await waiting('ada'), 'deny')
+  assert.match(await next, /approval_denied/)
+
+  async function newLabels() {
+    return (await forSessions()).map((one: { id: string; newTaints: string[] }) => [one.id, one.newTaints])
+  }
 })

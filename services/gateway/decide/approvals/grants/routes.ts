@@ -1,18 +1,24 @@
 import { rfc3339 } from '@plat/core'
 import { AdminError, type AdminRoutes, page, parameter, queried } from '../../../admin/index.ts'
 import type { GrantView } from '../view.ts'
+import type { SessionGrant } from './events.ts'
 import type { Repeats } from './repeats.ts'
 import type { GrantEntry, GrantStore } from './store.ts'
+
+/** Returns the current taint labels of a session, without those of its tokens. */
+export type LabelsOf = (session: Pick<SessionGrant, 'namespace' | 'agent' | 'session'>) => readonly string[]
 
 export interface GrantRoutesOptions {
   readonly store: GrantStore
   readonly repeats: Pick<Repeats, 'lift'>
+  /** Returns the current labels of a session. */
+  readonly labelsOf: LabelsOf
   /** Called when the journal cannot be written. */
   readonly onFault: (error: unknown) => void
 }
 
 /** `/v1/session-approvals`: list and lift. */
-export function createGrantRoutes({ store, repeats, onFault }: GrantRoutesOptions): AdminRoutes {
+export function createGrantRoutes({ store, repeats, labelsOf, onFault }: GrantRoutesOptions): AdminRoutes {
   const missing = () => new AdminError('not_found', 'no approval with this id is in force for a session')
   return {
     mount(context) {
@@ -22,7 +28,10 @@ export function createGrantRoutes({ store, repeats, onFault }: GrantRoutesOption
         const wanted = seen.filter(({ grant }) =>
           names.every(([name, value]) => value === null || grant[name] === value),
         )
-        return page(wanted.map(grantView), query)
+        return page(
+          wanted.map((entry) => grantView(entry, labelsOf(entry.grant))),
+          query,
+        )
       })
       context.on('DELETE /v1/session-approvals/:id', async ({ params }, reply, caller) => {
         const id = parameter(params, 'id')
@@ -40,10 +49,11 @@ export function createGrantRoutes({ store, repeats, onFault }: GrantRoutesOption
   }
 }
 
-function grantView({ id, grant }: GrantEntry): GrantView {
+function grantView({ id, grant }: GrantEntry, now: readonly string[]): GrantView {
   const { namespace, agent, session, user, server, tool, policy, rule, labels, votes, createdAt, expiresAt } = grant
   return {
     ...{ id, namespace, agent, session, user, server, tool, policy, rule, taints: labels },
+    newTaints: now.filter((label) => !labels.includes(label)),
     by: votes.map((vote) => vote.by),
     createdAt: rfc3339(createdAt),
     expiresAt: rfc3339(expiresAt),
