@@ -1,7 +1,5 @@
 import type { PoolName } from '@plat/core'
-
-/** The file of a test, and the beginning of its title. */
-export type TestPlace = readonly [file: string, title: string]
+import type { TestPlace } from './test-places.ts'
 
 const GATEWAY = 'services/gateway'
 /** Tests in a loop over names of pools. */

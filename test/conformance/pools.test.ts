@@ -4,6 +4,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { type PoolRow, type PoolService, poolTable } from '@plat/core'
 import { EACH, poolTests } from './pool-tests.ts'
+import { assertTest } from './test-places.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const FOLDER: Readonly<Record<PoolService, string>> = {
@@ -41,10 +42,8 @@ test('docs/reference/pools.md has a row for every pool', () => {
 
 test('every pool has a test in which one caller uses its share while another is served', () => {
   assert.deepEqual(Object.keys(poolTests).toSorted(), Object.keys(poolTable).toSorted())
-  for (const [name, [file, title]] of Object.entries(poolTests)) {
-    const source = readFileSync(path.join(ROOT, file), 'utf8')
-    const isThere = ["'", '"', '`'].some((quote) => source.includes(`test(${quote}${title}`))
-    assert.ok(isThere, `${name}: ${file} has no test "${title}"`)
-    if (title === EACH) assert.match(source, new RegExp(`\\b${name}\\b`), `${name} in ${file}`)
+  for (const [name, place] of Object.entries(poolTests)) {
+    const source = assertTest(name, place)
+    if (place[1] === EACH) assert.match(source, new RegExp(`\\b${name}\\b`), `${name} in ${place[0]}`)
   }
 })

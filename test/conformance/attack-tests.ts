@@ -1,0 +1,269 @@
+import type { TestPlace } from './test-places.ts'
+
+const GATEWAY = 'services/gateway'
+const RESPONSES = `${GATEWAY}/planes/mcp/responses.live.test.ts`
+const CLIENT = 'packages/http/client/client.live.test.ts'
+const QUORUM = `${GATEWAY}/decide/approvals/quorum/quorum.test.ts`
+const AUTHORITY = `${GATEWAY}/decide/revocations/authority.live.test.ts`
+const RESIDENCY = `${GATEWAY}/decide/residency/residency.live.test.ts`
+const FAILOVER = `${GATEWAY}/planes/model/upstream/failover.live.test.ts`
+const FORWARDER = 'apps/cli/run/forwarder.live.test.ts'
+const ISOLATION = 'apps/cli/run/isolation.system.test.ts'
+const COUNTING = 'packages/state/postgres/counting/counting.live.test.ts'
+const OPERATOR = 'services/operator/start.live.test.ts'
+
+/**
+ * Attacks, hostile servers and faults that once had an effect, each with the test that shows it has none. Cost: `npm run fuzz -- -only cost` and
+ * `npm run long -- -only hostile`; shares of pools: `pool-tests.ts`. @table
+ */
+export const attackTests: Readonly<Record<string, TestPlace>> = {
+  // Responses
+  'a server answers one request within the stream of another': [
+    RESPONSES,
+    "a response to one request inside another request's stream ends that stream",
+  ],
+  'a response with another id, two results, or data behind it': [
+    RESPONSES,
+    'a message that is not the one response to the request fails the call and is not relayed',
+  ],
+  'a response that is not UTF-8': [RESPONSES, 'invalid UTF-8 fails the call'],
+  'a stream that ends before its response': [
+    RESPONSES,
+    'a stream that ends before its response ends with a refusal under the request id',
+  ],
+  'another response on a resumed stream': [RESPONSES, 'a resumed stream relays only the response to its request'],
+  'an event id that no header can have': [RESPONSES, 'an event id that is not valid in a header is removed'],
+  'a server that stops within its head or body': [RESPONSES, 'an upstream that stops sending within '],
+  'a provider that answers with invalid JSON': [
+    `${GATEWAY}/planes/model/invalid.live.test.ts`,
+    'an invalid response of ',
+  ],
+  'an agent that answers something else': [
+    `${GATEWAY}/planes/a2a/invalid.live.test.ts`,
+    'an invalid response of an agent is an upstream_error, and nothing of it is relayed',
+  ],
+  'a server that imitates a refusal of the gateway': [
+    `${GATEWAY}/planes/mcp/refusals/refused-tools.live.test.ts`,
+    'a server cannot state a code of the gateway: it is removed from the data of its errors',
+  ],
+  'an idle connection that its server closed': [
+    CLIENT,
+    'a call is sent again once when the connection ended before the write, or the write failed',
+  ],
+  // Memory
+  'one-byte chunks from 80 connections': [
+    'test/hostile/broker-memory.live.test.ts',
+    '80 connections without a token that send one-byte chunks leave the broker at most 64 MiB above idle, and are refused',
+  ],
+  'hundreds of thousands of releases during an outage of Postgres': [
+    COUNTING,
+    '150,000 releases owed during an outage of Postgres are bounded, and counting recovers afterwards',
+  ],
+  'a ledger with very many checkpoints': [
+    'packages/ledger/verify.test.ts',
+    'a file with 20,000 kept checkpoints is read',
+  ],
+  // Authority
+  'a key of one tenant for a namespace of another, and revocations of tenants': [
+    AUTHORITY,
+    'a tenant key is valid only for its namespaces, and calls of a revoked tenant are refused',
+  ],
+  'delegations and forks that outlive the agent that is revoked': [
+    AUTHORITY,
+    'revoking an agent or a session ends its delegations and forks, also with tokens issued since',
+  ],
+  'a new session for each token of an external login': [
+    `${GATEWAY}/authn/identity/issuers/issuers.test.ts`,
+    'a refreshed token stays in its session, and another subject, client or login gets another one',
+  ],
+  'a region that is not in the allowed jurisdiction': [
+    RESIDENCY,
+    'the region of a model sets its jurisdiction, and an inference profile widens it',
+  ],
+  'guards and sinks in another jurisdiction': [
+    RESIDENCY,
+    'guards and sinks are reached only if they comply; an unknown jurisdiction complies only if none is required',
+  ],
+  'a tier that runs in another jurisdiction': [
+    RESIDENCY,
+    'a session is refused if its tier runs in a jurisdiction that the data must not reach',
+  ],
+  'key sets and token endpoints in another jurisdiction': [
+    `${GATEWAY}/decide/residency/places.live.test.ts`,
+    'keys and tokens are fetched only from endpoints whose jurisdiction complies',
+  ],
+  'data of a class sent to any model': [
+    `${GATEWAY}/targets/models/data-class.live.test.ts`,
+    'data of a class goes only to models in the jurisdictions of its rule',
+  ],
+  'an approver who lost the group before the release': [
+    QUORUM,
+    'quorum and approvers are checked again at release; if they fail, an identical call starts a new approval',
+  ],
+  'self-approval under another name': [
+    QUORUM,
+    'the user of a session cannot approve under any other name: another claim, an alias, a chat',
+  ],
+  'one person who votes twice': [QUORUM, 'a person who votes through two channels counts once'],
+  'an approval of arguments that nobody saw whole': [
+    `${GATEWAY}/operate/notifications/callbacks/callbacks.live.test.ts`,
+    'arguments too long for a message cannot be approved there: no button, no command, no callback',
+  ],
+  'a user who was prompted and said nothing': [
+    `${GATEWAY}/authn/ciba/errors.test.ts`,
+    'each error of the token endpoint: a prompted user who does not confirm has not agreed',
+  ],
+  'a Teams message from another channel': [
+    `${GATEWAY}/operate/notifications/callbacks/callbacks.live.test.ts`,
+    'a message to the outgoing webhook of Teams decides, and gets a reply',
+  ],
+  'members that are forwarded and that policies do not see': [
+    `${GATEWAY}/planes/mcp/read.test.ts`,
+    'policies see all of _meta and the responses to server requests, in both eras',
+  ],
+  'a token exchanged for an audience of another namespace': [
+    `${GATEWAY}/authn/credentials/audiences.test.ts`,
+    'a server of another namespace gets an exchanged token only for an audience that is listed for its namespace',
+  ],
+  'a certificate of another trust domain': [
+    `${GATEWAY}/operate/listeners/svid.live.test.ts`,
+    'a certificate is accepted only for tokens of its trust domain',
+  ],
+  'two providers at one address': [
+    `${GATEWAY}/planes/model/upstream/address.live.test.ts`,
+    'providers with the same address have separate paths and circuits',
+  ],
+  'a TEE below its minimum, or with a migration agent': [
+    'services/identity/proof/tee/collateral.test.ts',
+    'a migration agent and SEPT_VE are accepted only where the flags say so',
+  ],
+  'a TEE with a revoked or outdated TCB': [
+    'services/identity/proof/tee/collateral.test.ts',
+    'the TCB status of the platform must be one that is allowed',
+  ],
+  'a change by the admin API that no record shows': [
+    `${GATEWAY}/admin/admin.live.test.ts`,
+    'with auditFailurePolicy closed a change is recorded before it is made, and not made when that fails',
+  ],
+  'a change by the resource API that no record shows': [
+    `${GATEWAY}/operate/resource-api/resource-api.live.test.ts`,
+    'with auditFailurePolicy closed changes are recorded before they are made, and refused tokens are counted',
+  ],
+  'guessed admin tokens': [
+    `${GATEWAY}/admin/admin.live.test.ts`,
+    'refused tokens are counted and logged without the token, and a good one passes at once',
+  ],
+  'a proof that is stored before its token is checked': [
+    'services/attestation/renew/renew.live.test.ts',
+    'a renewal with an invalid token stores no proof, and uses nothing of the share',
+  ],
+  'a nonce from before the restart of the broker': [
+    'services/attestation/renew/renew.live.test.ts',
+    'a nonce that the broker has forgotten is refused, and a renewal with a new one succeeds',
+  ],
+  'a ledger filled with refusals': [
+    'services/identity/serve/refusals.live.test.ts',
+    'a session whose exchanges are refused without end leaves its share of records, and another one its own',
+  ],
+  // Taint and money
+  'an answer of another agent, of exec or of a hosted search without a label': [
+    `${GATEWAY}/decide/taint/sources.live.test.ts`,
+    ' from an untrusted source labels the session before it is delivered',
+  ],
+  'labels that a called agent got meanwhile': [
+    `${GATEWAY}/targets/a2a/callees.live.test.ts`,
+    'a response of an agent labels the caller with the labels that its session got while it worked',
+  ],
+  'options that multiply the price': [
+    `${GATEWAY}/decide/budgets/pricing/options.test.ts`,
+    'options of the caller multiply the price, and hour-long cache writes have their own price',
+  ],
+  'a key that the provider refuses': [FAILOVER, 'where an endpoint fails because '],
+  'requests per minute beyond the limit of all replicas': [
+    FAILOVER,
+    'a route with one endpoint refuses calls above its requests per minute without forwarding them',
+  ],
+  'a value that one kind of redaction finds and another one does not': [
+    `${GATEWAY}/content/dlp/redaction.test.ts`,
+    'a custom detector finds what it names however short, in strings, names and literals',
+  ],
+  'text like base64 that is not searched': [
+    `${GATEWAY}/content/dlp/dlp.live.test.ts`,
+    'a message with more text than maxScanBytes is refused, also for a file in base64',
+  ],
+  'a guard that is switched off by load': [
+    `${GATEWAY}/content/guards/saturated.test.ts`,
+    'a session beyond its share of a guard is refused even with failOpen, while the guard serves other sessions',
+  ],
+  // Faults
+  'a descriptor that is closed twice': [
+    'packages/state/file/owned-file.test.ts',
+    'a file is closed once, and a descriptor reused by another file is never touched',
+  ],
+  'a failing disk below the ledger': [
+    'packages/ledger/writer/faults.test.ts',
+    'under every failing system call the ledger loses nothing acknowledged, uses no foreign descriptor, and recovers',
+  ],
+  'a failing disk below a journal': [
+    'packages/state/faults.test.ts',
+    'under every failing system call a journal loses nothing acknowledged, uses no foreign descriptor, and recovers',
+  ],
+  'identical held calls at several replicas': [
+    `${GATEWAY}/operate/state-backend/three-gateways.live.test.ts`,
+    ' gateways: one question, one execution for its grant, no hang',
+  ],
+  'a database that went back in time': [
+    `${GATEWAY}/operate/state-backend/continuity.live.test.ts`,
+    'when the database becomes an older copy under load three gateways deny every call until plat state adopt',
+  ],
+  'a reservation that runs after its release': [COUNTING, 'a take that runs after its release leaves no hold'],
+  'clocks that differ': [
+    COUNTING,
+    'a cap of 5 admits exactly 5 at gateways whose clocks differ by an hour, also after the end of the window',
+  ],
+  'one slow transaction': [
+    COUNTING,
+    'a counter locked by a paused transaction stops only its own calls, and leaves nothing behind',
+  ],
+  'a gateway that is ready while it denies': [
+    `${GATEWAY}/composition/readiness.live.test.ts`,
+    'while the list of revocations is broken /readyz says so, and a denied MCP call has status 503 and its JSON-RPC error',
+  ],
+  'an error of the gateway that is not logged': [`${GATEWAY}/planes/bugs.test.ts`, 'a bug of the gateway in '],
+  'a ledger whose end was cut off': [
+    'apps/cli/audit/audit.test.ts',
+    'verify answers 6 for a ledger whose last records were cut off, without being given any file',
+  ],
+  'a start on an older copy of the ledger': [
+    `${GATEWAY}/evidence/audit/checkpoints.live.test.ts`,
+    'a gateway does not start on an older copy of its ledger',
+  ],
+  'an object that no ConfigMap holds': [
+    OPERATOR,
+    'an output that is refused keeps no other from being written, and the probe and a metric name it',
+  ],
+  'a revocation that waits for another output': [
+    OPERATOR,
+    'a revocation is written while the API server holds back another output',
+  ],
+  'a session that ends while the broker hangs': [
+    'services/operator/sessions/sessions.live.test.ts',
+    'a session ends while the broker is unavailable',
+  ],
+  'YAML that kubectl reads differently': [
+    'packages/kubernetes/yaml/yaml.test.ts',
+    'YAML has the same meaning as in kubectl, or is refused',
+  ],
+  // plat run
+  'a path that leads to another host': [
+    FORWARDER,
+    'a path that a URL parser reads as another host goes to the gateway, and the token with it',
+  ],
+  'a gateway with https': [FORWARDER, 'a gateway with https is reached over TLS'],
+  'a program that reads the keys of plat': [ISOLATION, 'an isolated program sees of .plat only the folder of its run'],
+  'a .plat of another user': [
+    'apps/cli/shared/home.test.ts',
+    'a .plat that leads to a folder of another user is refused',
+  ],
+  'keys in git': ['apps/cli/shared/home.test.ts', 'git add -A does not stage keys or tokens'],
+}
