@@ -16,10 +16,13 @@ export interface Step {
 const THREE_GATEWAYS = 'services/gateway/operate/state-backend/three-gateways.live.test.ts'
 const CONTINUITY = 'services/gateway/operate/state-backend/continuity.live.test.ts'
 
+/** A test file may take half an hour. */
+const PATIENCE = { PLAT_TEST_FILE_SECONDS: '1800' }
+
 /** A test of `npm test` with more rounds than there. `pattern`: only the tests of the file whose names match it. */
 function longer(name: string, file: string, env: Readonly<Record<string, string>>, pattern = ''): Step {
   const args = pattern === '' ? [file] : [file, `--test-name-pattern=${pattern}`]
-  return { name, runner: 'tools/test/run.ts', args: () => args, env, file, pattern }
+  return { name, runner: 'tools/test/run.ts', args: () => args, env: { ...env, ...PATIENCE }, file, pattern }
 }
 
 /** Suites that take too long for every change, run one after the other. */
