@@ -38,6 +38,13 @@ test('every member that names a file, a container or a vector store is found', (
   for (const request of requests) assert.deepEqual(idsIn(request), ['x'], JSON.stringify(request))
 })
 
+test('what is named several times is there once', () => {
+  assert.deepEqual(idsIn({ tools: [{ vector_store_ids: ['x', 'y', 'x', '', 7] }], input: [{ file_id: 'y' }] }), [
+    'y',
+    'x',
+  ])
+})
+
 test('addresses that a provider reads with credentials of the account count, public ones do not', () => {
   const at = (url: string) => [
     say({ type: 'image_url', image_url: { url } }),

@@ -17,11 +17,11 @@ const IDS: ReadonlySet<string> = new Set([
 const ADDRESSES: ReadonlySet<string> = new Set(['url', 'uri', 'image_url', 'file_url'])
 const FILE_ADDRESSES: ReadonlySet<string> = new Set(['file_uri', 'fileUri'])
 /** Addresses that a provider reads with credentials of the account: objects of its cloud, and files of Google's API. */
-const STORED = /^\s*(?:gs|s3|oss):|^\s*https?:\/\/[^/?#]*\bgenerativelanguage\.googleapis\.com\b/i
+const STORED = /^(?:gs|s3|oss):|^https?:\/\/[^/?#]*\bgenerativelanguage\.googleapis\.com\b/i
 const PUBLIC = /^https?:\/\//i
 /** Texts that Qwen replaces by the files whose IDs they are. */
 const TEXTS: ReadonlySet<string> = new Set(['content', 'text'])
-const FILE_TEXT = /^\s*fileid:\/\//i
+const FILE_TEXT = /^fileid:\/\//i
 /**
  * Members with content of the agent or of earlier responses, in which a name has no effect at any provider: schemas, metadata, arguments and
  * results of functions, and sources of a text.
@@ -33,15 +33,25 @@ const OPAQUE: ReadonlySet<string> = new Set([
 /** Blocks of Anthropic's API whose `input` has the arguments of a tool. */
 const TOOL_USES: ReadonlySet<unknown> = new Set(['tool_use', 'server_tool_use', 'mcp_tool_use'])
 
-/** Returns what a request names of the content that the provider stores: files, containers, vector stores, and addresses in its cloud. */
+/**
+ * Returns what a request names of the content that the provider stores: files, containers, vector stores, and addresses in its cloud. What it
+ * names several times is there once.
+ */
 export function storedContent(body: unknown): readonly StoredContent[] {
-  const found: StoredContent[] = []
+  const found: Found = new Map()
   const open: object[] = isObject(body) ? [body] : []
   for (let holder = open.pop(); holder !== undefined; holder = open.pop()) {
     if (Array.isArray(holder)) addObjects(holder, open)
     else if (isObject(holder)) addMembers(holder, { isRequest: holder === body, open, found })
   }
-  return found
+  return [...found.values()]
+}
+
+/** By ID. */
+type Found = Map<string, StoredContent>
+
+function add(found: Found, param: string, id: string): void {
+  if (id !== '' && !found.has(id)) found.set(id, { param, id })
 }
 
 function addObjects(list: readonly unknown[], open: object[]): void {
@@ -52,7 +62,7 @@ interface Search {
   readonly isRequest: boolean
   /** Objects and lists that are still to be searched. */
   readonly open: object[]
-  readonly found: StoredContent[]
+  readonly found: Found
 }
 
 /** A loop over names makes no list of members, which would cost more than the parser. */
@@ -61,10 +71,9 @@ function addMembers(holder: JsonObject, { isRequest, open, found }: Search): voi
     const value = holder[name]
     if (isRequest && name.includes('[')) addField(name, value, { open, found })
     else if (typeof value === 'string') {
-      if (value !== '' && isName(name, value)) found.push({ param: name, id: value })
+      if (value !== '' && isName(name, value)) add(found, name, value)
     } else if (typeof value === 'object' && value !== null && !isOpaque(name, holder, isRequest)) {
-      const ids = IDS.has(name) ? idsIn(value) : NO_IDS
-      for (const id of ids) found.push({ param: name, id })
+      if (IDS.has(name)) addIds(name, value, found)
       open.push(value)
     }
   }
@@ -76,14 +85,15 @@ function addField(name: string, value: unknown, { open, found }: Pick<Search, 'o
   for (const one of Array.isArray(value) ? value : [value]) {
     if (typeof one === 'object' && one !== null) open.push(one)
     else if (typeof one === 'string' && one !== '' && members.some((member) => isName(member, one)))
-      found.push({ param: name, id: one })
+      add(found, name, one)
   }
 }
 
 function isName(name: string, value: string): boolean {
-  if (FILE_ADDRESSES.has(name)) return STORED.test(value) || !PUBLIC.test(value)
-  if (TEXTS.has(name)) return FILE_TEXT.test(value)
-  return IDS.has(name) || (ADDRESSES.has(name) && STORED.test(value))
+  if (FILE_ADDRESSES.has(name)) return !PUBLIC.test(value) || STORED.test(value)
+  // An expression that skips spaces would try each of them as the beginning of what follows.
+  if (TEXTS.has(name)) return FILE_TEXT.test(value.trimStart())
+  return IDS.has(name) || (ADDRESSES.has(name) && STORED.test(value.trimStart()))
 }
 
 function isOpaque(name: string, holder: JsonObject, isRequest: boolean): boolean {
@@ -93,10 +103,9 @@ function isOpaque(name: string, holder: JsonObject, isRequest: boolean): boolean
   return name === 'input' && !isRequest && TOOL_USES.has(holder.type)
 }
 
-const NO_IDS: readonly string[] = []
-
 /** A list of IDs, or an object that has one: `container: {id}`. */
-function idsIn(value: object): readonly string[] {
-  if (Array.isArray(value)) return value.filter((id) => typeof id === 'string' && id !== '')
-  return 'id' in value && typeof value.id === 'string' ? [value.id] : NO_IDS
+function addIds(name: string, value: object, found: Found): void {
+  if (Array.isArray(value)) {
+    for (const id of value) if (typeof id === 'string') add(found, name, id)
+  } else if ('id' in value && typeof value.id === 'string') add(found, name, value.id)
 }
