@@ -50,5 +50,6 @@ export { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName,
 export { closest } from './text/closest.ts'
 export { glob } from './text/glob.ts'
 export { GlobTable } from './text/glob-table.ts'
+export { searchFor, type TextSearch } from './text/search.ts'
 export { pathOfTarget, withoutTrailing, withoutTrailingSlash } from './text/trim.ts'
 export { isPromise, whenAllReady, whenReady } from './when-ready.ts'

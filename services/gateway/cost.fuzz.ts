@@ -29,6 +29,9 @@ import { readPlan } from './targets/infra/plan/plan.ts'
 import { Tiers } from './targets/infra/plan/tiers.ts'
 import { taintRules } from './targets/servers/labels.ts'
 
+/** A word in which a search may begin again at each character. */
+const overlapping = (length: number) => `${'a'.repeat(length / 2 - 1)}b${'a'.repeat(length / 2)}`
+
 const KIB = 1024
 const MIB = 1024 * KIB
 /** Largest body of a request, by default. */
@@ -305,20 +308,26 @@ const otherRows: readonly Row[] = [
       agents: (n) => 'User-agent: *\n'.repeat(n / 14),
       'short lines': (n) => 'a:\n'.repeat(n / 3),
       comments: (n) => `Disallow: /${'#'.repeat(n)}`,
+      'rules that begin often': (n) => `User-agent: *\n${`Disallow: /*${overlapping(2000)}\n`.repeat(n / 2012)}`,
     },
-    run: (input) => parseRobots(input, 'plat').allows(`/${'ab'.repeat(1000)}`),
+    run: async (input) => {
+      const rules = parseRobots(input, 'plat')
+      await rules.allows(`/${'ab'.repeat(1000)}`)
+      await rules.allows(`/${'a'.repeat(8000)}`)
+    },
   },
   {
     parser: 'search of memory',
     limit: 4 * MIB,
-    families: text,
-    run: (input) => {
+    families: { ...text, 'beginnings of a word': (n) => 'a'.repeat(n) },
+    run: async (input) => {
       const part = Math.floor(input.length / 1000)
       const items = Array.from({ length: 1000 }, (_, at) => ({
         ...{ key: 'k', version: 1, at, keepUntil: 0, taints: [], by: { agent: 'a', session: 'b', person: null } },
         text: input.slice(at * part, at * part + part),
       }))
-      return searchItems(items, 'a b c d e f g h i j k l m n o p q', 20)
+      await searchItems(items, 'a b c d e f g h i j k l m n o p q', 20)
+      await searchItems(items, overlapping(1024), 20)
     },
   },
   {

@@ -1,3 +1,4 @@
+import { mapInSlices, searchFor, type TextSearch } from '@plat/core'
 import type { Item } from './memory.ts'
 
 /** Maximum number of words in a query. */
@@ -26,47 +27,52 @@ export interface SearchResult {
 
 /**
  * Searches plain words, ignoring case: an item matches if any of them occurs in it, also within words. Items are ranked by number of
- * matching words, then by frequency, then by age. Linear: each item is read once.
+ * matching words, then by frequency, then by age. Linear: each item is read once for each word, in slices.
  */
-export function searchItems(items: readonly Item[], query: string, most: number): SearchResult {
+export async function searchItems(items: readonly Item[], query: string, most: number): Promise<SearchResult> {
   const words = wordsOf(query)
   const newestFirst = items.toSorted((a, b) => b.at - a.at)
-  const ranked: (FoundItem & { readonly words: number; readonly times: number })[] = []
   let left = SEARCH_MAX_CHARS
-  let read = 0
-  for (const item of newestFirst) {
-    left -= item.text.length
-    if (left < 0) break
-    read++
-    const rank = rankOf(item, words)
-    if (rank !== null) ranked.push({ item, ...rank })
-  }
+  const unread = newestFirst.findIndex(({ text }) => {
+    left -= text.length
+    return left < 0
+  })
+  const readable = unread === -1 ? newestFirst : newestFirst.slice(0, unread)
+  const ranks = await mapInSlices(readable, (item) => rankOf(item, words))
+  const ranked = ranks.filter((rank) => rank !== null)
   ranked.sort((a, b) => b.words - a.words || b.times - a.times)
-  return { found: ranked.slice(0, most), unread: newestFirst.length - read }
+  return { found: ranked.slice(0, most), unread: newestFirst.length - readable.length }
 }
 
-function wordsOf(query: string): readonly string[] {
-  return [...new Set(folded(query).split(/[^\p{L}\p{N}]+/u))].filter((word) => word !== '').slice(0, WORDS_MAX)
+interface Word {
+  readonly length: number
+  readonly search: TextSearch
 }
 
-function rankOf({ key, text }: Item, words: readonly string[]) {
+function wordsOf(query: string): readonly Word[] {
+  const words = [...new Set(folded(query).split(/[^\p{L}\p{N}]+/u))].filter((word) => word !== '').slice(0, WORDS_MAX)
+  return words.map((word) => ({ length: word.length, search: searchFor(word) }))
+}
+
+function rankOf(item: Item, words: readonly Word[]) {
+  const { key, text } = item
   const [foldedKey, foldedText] = [folded(key), folded(text)]
   let [hits, times, first] = [0, 0, foldedText.length]
   for (const word of words) {
     const [count, at] = countOf(foldedText, word)
-    const inKey = foldedKey.includes(word) ? KEY_WEIGHT : 0
+    const inKey = word.search(foldedKey) === -1 ? 0 : KEY_WEIGHT
     if (count + inKey === 0) continue
     hits++
     times += count + inKey
     if (count > 0) first = Math.min(first, at)
   }
-  return hits === 0 ? null : { words: hits, times, snippet: snippetOf(text, first) }
+  return hits === 0 ? null : { item, words: hits, times, snippet: snippetOf(text, first) }
 }
 
-function countOf(text: string, word: string): readonly [count: number, first: number] {
-  const first = text.indexOf(word)
+function countOf(text: string, { length, search }: Word): readonly [count: number, first: number] {
+  const first = search(text)
   let count = 0
-  for (let at = first; at !== -1 && count < COUNTS_MAX; at = text.indexOf(word, at + word.length)) count++
+  for (let at = first; at !== -1 && count < COUNTS_MAX; at = search(text, at + length)) count++
   return [count, first]
 }
 

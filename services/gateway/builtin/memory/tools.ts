@@ -194,7 +194,7 @@ class MemoryTools {
   }
 
   async search(query: string, most: number, at: At): Promise<ToolResult | Denial> {
-    const { found, unread } = searchItems(this.#standing(at.place), query, most)
+    const { found, unread } = await searchItems(this.#standing(at.place), query, most)
     const results = found.map(({ item, snippet }) => ({ ...headOf(item), snippet }))
     return this.#respond(
       found.map(({ item }) => item),

@@ -48,10 +48,10 @@ const characters = fc.property(bytes, head, (body, header) => {
 
 const robots = near(['User-agent: *\nDisallow: /a*b$\nAllow: /%C3%a9\n', '\r\nuser-agent: plat-web/1\r\nallow: *\r\n#'])
 
-const rules = fc.property(robots, near(['/a/b?c=d', '/%c3%A9', '/robots.txt']), (text, path) => {
+const rules = fc.asyncProperty(robots, near(['/a/b?c=d', '/%c3%A9', '/robots.txt']), async (text, path) => {
   const read = parseRobots(text, 'plat-web')
-  assert.equal(typeof read.allows(path), 'boolean')
-  assert.equal(read.allows('/robots.txt'), true)
+  assert.equal(typeof (await read.allows(path)), 'boolean')
+  assert.equal(await read.allows('/robots.txt'), true)
 })
 
 /** Any content of a site is read or refused without errors. */

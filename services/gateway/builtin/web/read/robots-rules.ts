@@ -1,12 +1,16 @@
-import { glob } from '@plat/core'
+import { glob, Slices } from '@plat/core'
 
 /** Maximum number of rules per site; a site with more forbids everything. */
 const MAX_RULES = 5_000
 
 interface RobotsRule {
   readonly allows: boolean
-  /** Normalized path. */
-  readonly path: string
+  /** Length of the normalized path. */
+  readonly length: number
+  /** The normalized path, with one star for several. */
+  readonly pattern: string
+  /** Characters that a path has at least if it matches. */
+  readonly least: number
 }
 
 /** Rules of a site for one robot name (RFC 9309). */
@@ -17,18 +21,24 @@ export class RobotsRules {
 
   constructor(rules: readonly RobotsRule[]) {
     this.#rules = rules
-    this.size = rules.reduce((sum, { path }) => sum + path.length, 0)
+    this.size = rules.reduce((sum, { length }) => sum + length, 0)
   }
 
-  /** `path`: path and query. The longest matching rule decides, and of two with equal length the allowing one. */
-  allows(path: string): boolean {
+  /**
+   * `path`: path and query. The longest matching rule decides, and of two with equal length the allowing one. In slices: a site may have
+   * thousands of rules that are almost the path.
+   */
+  async allows(path: string): Promise<boolean> {
     if (path === '/robots.txt') return true
     const normalized = alike(path)
+    const slices = new Slices()
     let decides: RobotsRule | null = null
     for (const rule of this.#rules) {
-      const length = decides?.path.length ?? -1
-      const isNearer = rule.path.length > length || (rule.path.length === length && rule.allows)
-      if (isNearer && fits(rule.path, normalized)) decides = rule
+      if (slices.isOver) await slices.next()
+      if (rule.least > normalized.length) continue
+      const length = decides?.length ?? -1
+      const isNearer = rule.length > length || (rule.length === length && rule.allows)
+      if (isNearer && fits(rule.pattern, normalized)) decides = rule
     }
     return decides?.allows ?? true
   }
@@ -37,7 +47,7 @@ export class RobotsRules {
 /** A site without a `robots.txt`. */
 export const everything = new RobotsRules([])
 /** A site whose `robots.txt` is not available. */
-export const nothing = new RobotsRules([{ allows: false, path: '/' }])
+export const nothing = new RobotsRules([ruleOf('disallow', '/')])
 
 /** Parses a `robots.txt` for a product name such as `plat-web`. Ignores unknown lines. */
 export function parseRobots(text: string, product: string): RobotsRules {
@@ -58,12 +68,19 @@ export function parseRobots(text: string, product: string): RobotsRules {
       if (!value.startsWith('/') && !value.startsWith('*')) continue
       const lists = [group.own ? own : null, group.others ? others : null]
       if (lists.every((list) => list === null || list.length > MAX_RULES)) continue
-      const rule = { allows: name === 'allow', path: alike(value) }
+      const rule = ruleOf(name, value)
       for (const list of lists) list?.push(rule)
     }
   }
   const rules = hasOwn ? own : others
   return rules.length > MAX_RULES ? nothing : new RobotsRules(rules)
+}
+
+function ruleOf(name: 'allow' | 'disallow', value: string): RobotsRule {
+  const path = alike(value)
+  const pattern = path.replace(/\*{2,}/g, '*')
+  const least = pattern.replaceAll('*', '').length - (pattern.endsWith('$') ? 1 : 0)
+  return { allows: name === 'allow', length: path.length, pattern, least }
 }
 
 /** Returns the product name of a user agent: `plat-web` of `plat-web/1.0 (…)`. */

@@ -40,7 +40,7 @@ export class Robots {
   async fault(url: URL, trip: Omit<Trip, 'wants' | 'before'>): Promise<string | null> {
     const rules = this.#known(url.origin) ?? (await this.#ask(url.origin, trip))
     if (rules === nothing) return 'the robots.txt of its host cannot be read, which forbids everything'
-    return rules.allows(url.pathname + url.search) ? null : 'the robots.txt of its host forbids it'
+    return (await rules.allows(url.pathname + url.search)) ? null : 'the robots.txt of its host forbids it'
   }
 
   #known(origin: string): RobotsRules | null {
