@@ -6,7 +6,6 @@ import { MAX_FILES, SIGNATURES } from './read.ts'
 import { type BundleStatement, digestOf, statementMembers, TYPE } from './statement.ts'
 import { type Entry, writeTar } from './tar.ts'
 
-/** Content of a bundle. */
 export interface BundleContent {
   readonly statement: Omit<BundleStatement, 'digest'>
   readonly files: readonly Entry[]

@@ -15,7 +15,6 @@ export interface Clock {
 /** Node fires longer timers at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** The system clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -25,7 +25,6 @@ export function textOf(object: Members, name: string): string {
 /** Sent by the API server when it skipped its rules because of other causes. */
 const NOWHERE_FIELD = '<nil>'
 
-/** Returns the causes of a Status. */
 export function causesOf(status: Members): readonly Cause[] {
   const { causes } = member(status, 'details')
   if (!Array.isArray(causes)) return []

@@ -1,7 +1,6 @@
 import { ByteBuffer, isObject, parseStrict } from '@plat/core'
 import type { Members } from './members.ts'
 
-/** One line of a watch. */
 export interface WatchLine {
   /** `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, `ERROR`. */
   readonly type: string

@@ -5,7 +5,6 @@ import { ArchivedError, LedgerSequence } from './sequence/sequence.ts'
 import { readLine, type TailLine } from './tail.ts'
 import type { RecordPlace } from './types.ts'
 
-/** Limits of one read. */
 export interface ReadLimits {
   /** Last record to read: the last durable one. */
   readonly upTo: number

@@ -30,7 +30,6 @@ const READINGS = 3
 const MEMORY_LEAVE_READINGS = 12
 /** While memory is short, garbage is collected at most this often, in milliseconds. */
 const COLLECT_EVERY_MS = 10_000
-/** Resolution of the delay, in milliseconds. */
 const DELAY_RESOLUTION_MS = 50
 const NANOSECONDS_PER_MS = 1e6
 

@@ -22,7 +22,6 @@ const CODES = ['EIO', 'ENOSPC'] as const
 /** The first of the calls of a thread that fails, and how many do. */
 const WHEN = ['1..2', '3..5'] as const
 const SEGMENTS = 3
-/** Records of a segment. */
 const RECORDS = 40
 
 export const ARCHIVE_INJECTIONS = CALLS.length * CODES.length * WHEN.length

@@ -56,7 +56,6 @@ const IDLE_TURN_MS = 0.05
 class Turns {
   /** The time of all turns that did something, in milliseconds. */
   busyMs = 0
-  /** The longest turn, in milliseconds. */
   longestMs = 0
   /** How many turns there were. */
   count = 0

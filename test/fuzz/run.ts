@@ -48,7 +48,6 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1
 }
 
-/** A target with its file. */
 type Located = FuzzTarget & { readonly file: string }
 
 interface RunOptions {

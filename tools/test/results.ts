@@ -58,7 +58,6 @@ export class Results {
 export class LastRuns {
   readonly #root: string
   readonly #files = new Map<string, FileResult>()
-  /** The suites that have not run here. */
   readonly missing: readonly SuiteName[]
 
   constructor(root: string) {

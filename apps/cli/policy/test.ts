@@ -30,7 +30,6 @@ export async function policyTest(
   })
 }
 
-/** A verdict in rows. */
 export function rowsOf(verdict: Verdict, place: string | null): Readonly<Record<string, string>> {
   const { action, possible, code, policy, rule, reason } = verdict
   const rows = {

@@ -7,7 +7,7 @@ import { CommandError, type Output, plain, type WideFormat } from '../shared/out
 import { printWideList } from '../shared/print.ts'
 import { CONTEXT_TOKENS } from './contexts.ts'
 import { fromLiteLLM } from './litellm.ts'
-import { PRICE_PAGES, PRICES, PRICES_DATE, SOUND_PRICES } from './table.ts'
+import { PRICE_PAGES, PRICES, PRICES_DATE, type Prices, SOUND_PRICES } from './table.ts'
 
 /** A `prices.json` (docs/budgets.md). */
 interface PriceFile extends Readonly<Record<string, unknown>> {
@@ -22,14 +22,12 @@ const LITELLM_SOURCE = 'litellm'
 export function packagedPrices(): PriceFile {
   const contexts = contextsByModel()
   const models = Object.entries(PRICES).flatMap(([provider, rows]) =>
-    rows.map(([model, input, output, cachedRead = '', cachedWrite = '', longInput]) => {
-      const { above: aboveInputTokens, ...long } = longInput ?? { above: 0 }
+    rows.map(([model, input, output, cachedRead, cachedWrite, longInput]) => {
+      const [aboveInputTokens, ...long] = longInput ?? [0, '', '']
       const prices = {
-        ...{ input, output },
-        ...(cachedRead !== '' && { cachedRead }),
-        ...(cachedWrite !== '' && { cachedWrite }),
+        ...pricesOf([input, output, cachedRead, cachedWrite]),
         contextTokens: contexts.get(`${provider}/${model}`),
-        ...(longInput !== undefined && { tiers: [{ aboveInputTokens, ...long }] }),
+        ...(longInput !== undefined && { tiers: [{ aboveInputTokens, ...pricesOf(long) }] }),
       }
       return [`${provider}/${model}`, prices] as const
     }),
@@ -40,6 +38,10 @@ export function packagedPrices(): PriceFile {
     id: `plat-${PRICES_DATE}`,
     models: { ...Object.fromEntries(models), ...SOUND_PRICES },
   }
+}
+
+function pricesOf([input, output, cachedRead = '', cachedWrite = '']: Prices) {
+  return { input, output, ...(cachedRead !== '' && { cachedRead }), ...(cachedWrite !== '' && { cachedWrite }) }
 }
 
 function contextsByModel(): ReadonlyMap<string, number> {

@@ -10,7 +10,6 @@ export const NAMESPACE = 'default'
 
 /** A value for `.plat/secrets`, never for a resource. */
 export interface DraftSecret {
-  /** Name of the Secret. */
   readonly name: string
   readonly key: string
   /** Null: not known here; it is reported as missing. */

@@ -1,6 +1,5 @@
 /** The pools that callers share: the one place of their totals and shares. docs/reference/pools.md is written from it. @table */
 
-/** A service that has pools. */
 export type PoolService = 'gateway' | 'broker' | 'attestation' | 'stdio'
 
 /** Share of one caller in a pool. */
@@ -522,7 +521,6 @@ export const poolTable = {
 /** Value of the label `pool`. */
 export type PoolName = keyof typeof poolTable
 
-/** The pools of one service. */
 export type PoolOf<S extends PoolService> = {
   [N in PoolName]: S extends (typeof poolTable)[N]['services'][number] ? N : never
 }[PoolName]

@@ -87,7 +87,6 @@ export class RequestHeads {
   }
 }
 
-/** Returns head and body as one buffer. */
 export function joined(head: string, body: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(head.length + body.length)
   bytes.write(head, 0, 'latin1')

@@ -28,7 +28,6 @@ export type Purpose =
  */
 export type AddressPolicy = 'configured' | 'public' | 'metadata'
 
-/** The address policy of each purpose. */
 export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   mcp: 'configured',
   model: 'configured',

@@ -20,7 +20,6 @@ export interface Segment {
   readonly lines: Buffer
 }
 
-/** Returns the bytes of a segment. */
 export function segmentBytes(seal: string, lines: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`${seal}\n`), lines])
 }

@@ -28,7 +28,6 @@ export interface FrameEntry {
   readonly plainBytes: number
 }
 
-/** Sizes of one frame. */
 export interface FrameSizes {
   readonly bytes: number
   readonly plainBytes: number

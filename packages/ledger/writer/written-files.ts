@@ -15,7 +15,6 @@ export interface WrittenFilesOptions {
   readonly onSealed?: () => void
 }
 
-/** The active file. */
 interface ActiveFile {
   readonly handle: AppendHandle
   readonly commit: GroupCommit

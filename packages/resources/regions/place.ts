@@ -26,11 +26,6 @@ const SINGLE_REGIONS: ReadonlyMap<string, string> = new Map(
   ),
 )
 
-/** Returns the jurisdiction of a region, `anywhere` for a global one; null when it is not in the table. */
-export function jurisdictionOfRegion(region: string): string | null {
-  return regionReach(region)?.code ?? null
-}
-
 /**
  * Returns the jurisdiction in which an endpoint processes requests for `model` (null: none, or not known). What region, URL and model
  * guarantee comes first; a stated jurisdiction counts where they guarantee nothing, or for a part of the country of a single region.

@@ -48,7 +48,6 @@ export function createResourceApi(options: ResourceApiOptions): ResourceApi {
   return new Api(options)
 }
 
-/** Returns the response for a refusal. */
 export function refusal(fault: RestError): RestResponse {
   return okResponse(fault.body(), { status: fault.status })
 }

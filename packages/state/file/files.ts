@@ -143,7 +143,6 @@ function namesOver(calls: SystemCalls): Pick<Files, 'list' | 'rename' | 'remove'
   }
 }
 
-/** The system's file system. */
 export const systemFiles: Files = filesOver(nodeCalls)
 
 /** Returns whether the error means that the file does not exist. */

@@ -120,7 +120,6 @@ export class LocalLimits implements Limits {
     }
   }
 
-  /** Returns the open holds. */
   open(): readonly Hold[] {
     this.#expire(this.#clock.now())
     return this.#open.all()

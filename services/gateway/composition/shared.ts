@@ -28,7 +28,6 @@ import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
 import { createSealer, loadSealKeys, type Sealer, type StdioReady } from '../planes/mcp/index.ts'
 import { Readiness } from './readiness.ts'
 
-/** Options of a gateway. */
 export interface GatewayOptions {
   /** As `loadGatewayConfig` gives it. */
   readonly config: GatewayConfig

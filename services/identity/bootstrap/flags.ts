@@ -32,7 +32,6 @@ export const bootstrapFlags = {
   },
 } as const satisfies FlagTable
 
-/** Bootstrap settings. */
 export interface BootstrapSettings {
   /** `off`: no such listener. */
   readonly bootstrapListen: string

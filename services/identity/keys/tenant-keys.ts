@@ -71,7 +71,6 @@ export class TenantKeys {
     return this.#keys.get(tenant)?.signer() ?? null
   }
 
-  /** The keys of every tenant that has one. */
   *byTenant(): Generator<readonly [tenant: string, keys: readonly PublicKey[]]> {
     for (const [tenant, key] of this.#keys) yield [tenant, key.keys()]
   }

@@ -1,4 +1,3 @@
-/** Settings of sandboxes. */
 export interface SandboxSettings {
   /** URL of the gateway as pods reach it, without a slash at the end. */
   readonly gatewayUrl: string

@@ -18,7 +18,6 @@ export function budgetProblems(budget: Caps, currency: string): Problem[] {
 
 type Template = NonNullable<Manifest<'BudgetPolicy'>['spec']['each']>[number]
 
-/** Problems of the templates of a BudgetPolicy. */
 export function templateProblems({ each = [] }: Manifest<'BudgetPolicy'>['spec'], currency: string): Problem[] {
   return each.flatMap((template, index) =>
     [
@@ -42,7 +41,6 @@ function exceptionProblems({ except = [], ...template }: Template): Problem[] {
   })
 }
 
-/** Problems of the selector of a BudgetPolicy. */
 export function selectorProblems({ selector = {} }: Manifest<'BudgetPolicy'>['spec']): Problem[] {
   const { agents, users, groups } = selector
   return [

@@ -100,7 +100,6 @@ async function taskThat(target: Target, text: 'work a' | 'need' | 'wait'): Promi
   return await started.promise
 }
 
-/** A case that calls one method. */
 function calls(method: (dialect: Dialect) => string, params: unknown, sent?: Sent): Case {
   return async (target) => [await call(target, method(dialectOf(target)), params, sent)]
 }
@@ -123,7 +122,6 @@ function says(text: string, more: object = {}, of: object = {}): Case {
   return async (target) => [await say(target, text, more, of)]
 }
 
-/** A case that posts a body. */
 function posts(body: (dialect: Dialect) => unknown, sent?: Sent): Case {
   return async (target) => [await send(target, body(dialectOf(target)), sent)]
 }

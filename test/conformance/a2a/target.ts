@@ -57,7 +57,6 @@ export async function send({ url, version, headers }: Target, body: unknown, sen
   return { status: response.status, type, messages }
 }
 
-/** Calls a method. */
 export function call(target: Target, method: string, params: unknown, sent: Sent = {}): Promise<Reply> {
   return send(target, { jsonrpc: '2.0', id: 'request', method, params }, sent)
 }

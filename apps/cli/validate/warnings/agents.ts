@@ -62,7 +62,6 @@ function keysOf({ spec: { model } }: Agent) {
   })
 }
 
-/** The files with the keys of models. */
 export function modelKeyFiles(agents: readonly Agent[], secretsDir: string): readonly string[] {
   return agents.flatMap((agent) =>
     keysOf(agent).map(({ ref }) => join(secretsDir, agent.metadata.namespace, ref.name, ref.key)),

@@ -15,7 +15,6 @@ export class Names {
     return this.#known
   }
 
-  /** The names that a pattern matches. */
   matched(pattern: string): readonly string[] {
     if (!pattern.includes('*')) return this.#known.has(pattern) ? [pattern] : []
     return [...this.#known].filter(glob(pattern))

@@ -26,7 +26,6 @@ export class PeerConnections {
     this.#isProxy = trustedProxies.length === 0 ? () => false : createRangeCheck(trustedProxies)
   }
 
-  /** Number of open connections. */
   get open(): number {
     return this.#pool.used
   }

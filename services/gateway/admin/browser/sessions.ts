@@ -26,7 +26,6 @@ export interface BrowserSessionsOptions {
   readonly ids: Ids
   /** Unused for this long, a session ends, in milliseconds. */
   readonly idleMs: number
-  /** Lifetime of a session, in milliseconds. */
   readonly lifetimeMs: number
   readonly pool: SharedPool
   readonly onFault: (error: unknown) => void
@@ -127,7 +126,6 @@ export class BrowserSessions {
     return found
   }
 
-  /** Ends a session. */
   async end(key: string): Promise<void> {
     const session = this.#sessions.get(key)
     if (session === undefined) return

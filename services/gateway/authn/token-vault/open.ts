@@ -20,7 +20,6 @@ import { openEnvelope } from './store/envelope.ts'
 import { type MirroredAccount, mirroredAccount } from './store/mirrored.ts'
 import { connectURL, type UserTokens, Vault } from './vault.ts'
 
-/** Revoked users. */
 export interface RevokedUsers {
   revoked(user: string, issuer: string): boolean
   /** Calls `notify` with `<user>` or `<issuer>#<user>` for each newly revoked user. */

@@ -30,7 +30,6 @@ export interface ConnectParts {
   /** `<publicBaseURL>/v1/connect` */
   readonly base: string
   readonly realm: string
-  /** Whether this user is revoked. */
   readonly isRevoked: (user: string) => boolean
   readonly log: Log
 }

@@ -55,7 +55,7 @@ export class ApiSession {
   }
 
   /** Sends a request. Statuses other than success are refusals, in words that a model can act on. */
-  async ask(request: ClusterRequest): Promise<Arrived | Refused> {
+  async send(request: ClusterRequest): Promise<Arrived | Refused> {
     const { settings, dialer, clock } = this.#parts
     const { method = 'GET', path, query = {}, patch, maxBytes = MAX_ANSWER_BYTES } = request
     const { server } = settings.access
@@ -90,7 +90,7 @@ export class ApiSession {
 
   /** Sends a request for a JSON object. */
   async object(request: ClusterRequest): Promise<{ readonly kind: 'object'; readonly value: Members } | Refused> {
-    const answer = await this.ask(request)
+    const answer = await this.send(request)
     if (answer.kind === 'refused') return answer
     const value = readJsonObject(answer.bytes)
     return value !== null ? { kind: 'object', value } : this.fails('the cluster did not respond with JSON')

@@ -76,21 +76,23 @@ export class Kinds {
   }
 
   async find(
-    visit: ApiSession,
+    session: ApiSession,
     { kind, apiVersion = VERSION_OF.get(kind.toLowerCase()) }: KindName,
   ): Promise<Kind | Refused> {
-    if (apiVersion === undefined) return visit.fails(`arguments/apiVersion: required for ${kind}`)
-    const served = this.#known.get(apiVersion) ?? (await this.#read(visit, apiVersion))
+    if (apiVersion === undefined) return session.fails(`arguments/apiVersion: required for ${kind}`)
+    const served = this.#known.get(apiVersion) ?? (await this.#read(session, apiVersion))
     if ('answer' in served) return served
     const wanted = kind.toLowerCase()
     const found = served.find((one) => one.kind.toLowerCase() === wanted || one.plural === wanted)
-    if (found === undefined) return visit.fails(`arguments/kind: ${apiVersion} has no kind ${kind}`)
+    if (found === undefined) return session.fails(`arguments/kind: ${apiVersion} has no kind ${kind}`)
     // Also checks the served names: a list of kinds could rename Secrets.
     return isSecret(found.kind) || isSecret(found.plural) ? refused(NO_SECRETS) : found
   }
 
-  async #read(visit: ApiSession, apiVersion: string): Promise<readonly Kind[] | Refused> {
-    const answer = await visit.object({ path: apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}` })
+  async #read(session: ApiSession, apiVersion: string): Promise<readonly Kind[] | Refused> {
+    const answer = await session.object({
+      path: apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`,
+    })
     if (answer.kind === 'refused') return answer
     const kinds = objectsIn(answer.value, 'resources').flatMap((one) => kindOf(apiVersion, one))
     this.#known.insert(apiVersion, kinds, this.#clock.now() + KEPT_MS)

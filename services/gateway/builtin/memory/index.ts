@@ -30,7 +30,6 @@ export interface MemoryParts {
   readonly journals: Journals
   readonly snapshots: Snapshots
   readonly ledgers: Ledgers
-  /** Pools of its bytes. */
   readonly pools?: PoolObservers<'memory_bytes'>
   readonly clock: Clock
   readonly log: Log

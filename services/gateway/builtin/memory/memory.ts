@@ -81,7 +81,6 @@ export class Memory {
     return items.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** All owners with items. */
   *owners(): Generator<{ readonly owner: Owner; readonly items: Iterable<Item> }> {
     for (const { owner, items } of this.#drawers.values()) if (items.size > 0) yield { owner, items: items.values() }
   }

@@ -10,7 +10,6 @@ const MAX_PARTS = 1024
 /** Longest value of a header, in characters. */
 const MAX_HEADER_CHARS = 4096
 
-/** A request to an API. */
 export interface ApiRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>

@@ -23,7 +23,6 @@ interface ListPaths {
   readonly deniedAt: string
 }
 
-/** Lists of one level. */
 interface Level extends ListPaths {
   readonly allowed: DomainSet
   readonly denied: DomainSet

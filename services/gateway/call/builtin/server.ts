@@ -32,7 +32,6 @@ export interface Caller {
   readonly snapshot: Snapshot
 }
 
-/** One call of a tool. */
 export interface ToolCall extends Caller {
   readonly signal: CallSignal
   /** The arguments as received; null: there are none. */

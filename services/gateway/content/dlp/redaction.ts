@@ -23,7 +23,6 @@ const FOUND_OF_STEP = 1024
 
 const WORDS = { arguments: 'the arguments hold', response: 'the answer holds' } as const
 
-/** A redacted message. */
 export interface RedactedMessage {
   /** Identical to the input if nothing is replaced. */
   readonly bytes: Uint8Array

@@ -2,7 +2,6 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { GuardTarget } from './config.ts'
 import type { GuardVerdict } from './guard.ts'
 
-/** Metrics of guards. */
 export interface GuardMetrics {
   /** `plat_gateway_guard_checks_total`. */
   checked(guard: string, target: GuardTarget, outcome: Exclude<GuardVerdict, 'busy'>): void

@@ -92,7 +92,6 @@ export class Approvals {
     return this.#log.get(id)
   }
 
-  /** Returns the number of pending approvals of a session. */
   pendingOf(session: SessionName): number {
     return this.#log.book.pendingOf(sessionKey(session))
   }

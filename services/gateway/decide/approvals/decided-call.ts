@@ -10,5 +10,4 @@ export function isRequiredByPolicy({ facts: { decision, pin, target } }: Decided
   return decision.action === 'require_approval' && pin?.approve !== true && !target.requirements?.approval
 }
 
-/** A call with its policy decision. */
 export type DecidedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>

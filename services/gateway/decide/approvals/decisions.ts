@@ -4,7 +4,6 @@ import type { Approvals, RefusedDecision } from './approvals.ts'
 import type { Ballot } from './quorum/ballot.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
-/** Error of each refused decision. */
 const refusals: Readonly<Record<RefusedDecision, readonly [ErrorCode, string]>> = {
   unknown: ['not_found', 'there is no approval with this id'],
   offline: ['offline', 'this edge is disconnected: offline.approvals and offline.localApprovers say who approves now'],

@@ -38,7 +38,6 @@ export interface ApprovalRoutesOptions {
   readonly devTokenApprovers: boolean
   readonly decisions: Decisions
   readonly whole: Pick<WholeArguments, 'has' | 'get'>
-  /** Routes of approvals for sessions. */
   readonly forSessions: AdminRoutes
 }
 

@@ -1,7 +1,6 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Scope } from './caps/budget.ts'
 
-/** Metrics of budgets. */
 export interface BudgetMetrics {
   /** `plat_gateway_metered_cost_usd`: all that was ever metered, in the currency. */
   metered(total: number): void

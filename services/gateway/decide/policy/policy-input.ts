@@ -26,7 +26,6 @@ export interface PolicyInput {
   readonly now: number
 }
 
-/** Returns the policy input of a call. */
 export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: number): PolicyInput {
   const { identity, target, taints } = call.facts
   // No spread: copying members one by one takes longer than the rest.
@@ -74,7 +73,6 @@ export function questionOfTool(listed: ListedTool, tool: string, now: number): P
 
 /** Caller and target of a list. */
 export interface Listing extends Omit<ListedTool, 'sinks'> {
-  /** Returns the sinks of a tool of the list. */
   sinksOf(tool: string): readonly string[]
 }
 

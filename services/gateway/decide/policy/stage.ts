@@ -14,7 +14,6 @@ import type { Rego } from './engines/rego.ts'
 import { judge } from './judge.ts'
 import { questionOf } from './policy-input.ts'
 
-/** Slot of the policies in the snapshot. */
 export const policySlot: Slot<PolicySet> = { name: 'policy', initial: noPolicies }
 
 /** Decision of operations that need only a scope. */

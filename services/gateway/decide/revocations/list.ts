@@ -118,7 +118,6 @@ export function endOf({ expiresAt }: Revocation): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
-/** Returns the scope and key of a target. */
 export function keyOf(target: RevocationTarget): { readonly scope: RevocationScope; readonly key: string } {
   for (const scope of scopes) {
     const key = target[scope]

@@ -1,7 +1,6 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { RevocationScope, RevocationSource } from './list.ts'
 
-/** Metrics of revocations. */
 export interface RevocationMetrics {
   /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
   revoked(scope: RevocationScope): void

@@ -11,7 +11,6 @@ export function revokeRecord(revocation: Revocation, by: string, { cut, fault }:
   return { ...about(revocation, by), action: revocation.mode, cut, kept: fault === null }
 }
 
-/** Record of a lifted revocation. */
 export function liftRecord(revocation: Revocation, by: string): Rec {
   return { ...about(revocation, by), action: 'lift' }
 }

@@ -21,7 +21,6 @@ export type RefusalReason = (typeof REASONS)[number]
 /** Results of a segment: `duplicate`: stored already; `failed`: not stored, may be sent again. */
 export const RESULTS = ['taken', 'duplicate', 'refused', 'failed'] as const
 
-/** Metrics of the collector. */
 export interface CollectorMetrics {
   segment(result: (typeof RESULTS)[number]): void
   refused(reason: RefusalReason): void

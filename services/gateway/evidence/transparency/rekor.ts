@@ -31,7 +31,6 @@ export interface RekorParts {
 /** The log refused an entry, or its response is not a proof: one line. */
 export class TransparencyLogError extends Error {}
 
-/** A Rekor log. */
 export class Rekor {
   readonly #parts: RekorParts
   readonly #entries: string

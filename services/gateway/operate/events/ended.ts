@@ -3,7 +3,6 @@ import { type Clock, runInSlices, type Steps } from '@plat/core'
 /** Changes of the revocations within this time are looked at together, in milliseconds. */
 const TOGETHER_MS = 1_000
 
-/** A session that has called. */
 export interface CallingSession {
   readonly namespace: string
   readonly agent: string

@@ -77,7 +77,6 @@ export class EventFeed {
     return this.#seq
   }
 
-  /** Whether events are collected. */
   get isCollecting(): boolean {
     return this.#isCollecting
   }

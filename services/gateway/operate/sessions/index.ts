@@ -20,7 +20,6 @@ export interface SessionsFeature {
   readonly routes: AdminRoutes
   /** Applies a record on its way to the ledger. */
   see(rec: SessionRecord, at: number): void
-  /** Returns the listed sessions. */
   listed(): Iterable<Readonly<Session>>
   /** Returns a session, or null if no session has this name. Waits until the sessions from before this start are known. */
   find(name: SessionName): Promise<Readonly<Session> | null>

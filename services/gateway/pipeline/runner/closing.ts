@@ -54,10 +54,8 @@ export const rewound: Outcome = {
 /** Status recorded for a call whose caller left before the response; it is never sent. */
 const CALLER_LEFT = 499
 
-/** A call that has ended. */
 export interface EndedCall extends Call<Fact> {
   readonly identity: Identity
-  /** The body as received. */
   readonly received: Body | null
 }
 

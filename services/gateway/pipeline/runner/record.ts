@@ -81,7 +81,6 @@ function heldItem({ amount, cap, key, unit, window }: HoldItem) {
   return { amount, cap, key, unit, window }
 }
 
-/** The outcome of a call. */
 export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Denial | null, more: OutcomeParts): Rec {
   const { usage } = outcome
   const { decision, target } = call.facts

@@ -30,7 +30,6 @@ export { a2aTexts } from './redact/texts.ts'
 /** Largest body of a request that ends work, in bytes. */
 const ENDING_MAX_BYTES = 2048
 
-/** A card to serve. */
 export interface ServedCard {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

@@ -28,7 +28,6 @@ function hasHttpStatus({ era }: McpRequest, denial: Denial): boolean {
 /** How refusals of `tools/call` are sent: as results, which models read, or as JSON-RPC errors. */
 export type RefusalForm = 'result' | 'error'
 
-/** A request that is refused. */
 export interface RefusedRequest {
   /** `x-plat-decision-id`. */
   readonly decisionId: string

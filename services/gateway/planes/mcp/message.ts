@@ -99,7 +99,6 @@ class MessageId implements AwaitedId {
   }
 }
 
-/** Returns the id with this JSON. */
 export function parsedId(json: Buffer): AwaitedId {
   return { value: JSON.parse(json.toString('utf8')), literal: () => json }
 }

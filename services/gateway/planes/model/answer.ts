@@ -10,7 +10,6 @@ import { ModelFrame } from './frame.ts'
 import { isForwarded } from './note.ts'
 import { ModelBody } from './request.ts'
 
-/** A call that is refused. */
 export interface RefusedModelCall {
   /** The call, or the request that was not read. */
   readonly call: Pick<Call, 'id' | 'wire'> & Partial<Pick<Call, 'name'>>

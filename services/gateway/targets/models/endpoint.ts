@@ -22,7 +22,6 @@ export interface RouteEndpoint {
    * named by its base URL or its origin.
    */
   readonly priceScopes: readonly string[]
-  /** Source of the credential. */
   readonly credential: CredentialSource
   /** Share of the route's calls, relative to its other endpoints; 0: only if no other can serve a call. */
   readonly weight: number

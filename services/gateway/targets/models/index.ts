@@ -77,7 +77,6 @@ export interface Models {
     snapshot: Snapshot,
     target: Target,
   ): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
-  /** Credentials of endpoints. */
   readonly credentials: EndpointCredentials
   /** Returns whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean

@@ -4,7 +4,6 @@ import type { Circuits } from './circuits.ts'
 import type { EndpointCredentials } from './credentials/credentials.ts'
 import type { RouteEndpoint } from './endpoint.ts'
 
-/** Timeout of one probe, in milliseconds. */
 const PROBE_TIMEOUT_MS = 10_000
 /** Maximum size of a model list, in bytes. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024

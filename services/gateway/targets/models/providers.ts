@@ -86,7 +86,6 @@ const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   'oci-genai': { '': { ...chatsOnly, native: new Set(['chat/completions', 'responses']), cloud: 'oci' } },
 }
 
-/** Names of all providers. */
 export const PROVIDER_NAMES: readonly string[] = Object.keys(PROVIDERS)
 
 /** Default API versions (docs/spec/gateway.md, `apiVersion`). */

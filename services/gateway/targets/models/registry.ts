@@ -63,7 +63,6 @@ export class Routes {
     return this.#routes.size
   }
 
-  /** All routes. */
   get listed(): readonly Route[] {
     return [...this.#routes.values()]
   }

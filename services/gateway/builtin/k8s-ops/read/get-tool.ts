@@ -3,8 +3,9 @@ import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
 import { ApiSession } from '../api.ts'
 import { apiVersion, kind, name, namespace } from '../arguments.ts'
-import { isSecret, NO_SECRETS, pathOf } from '../kinds.ts'
+import { pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
+import { findReadable, readDenial } from './readable.ts'
 
 /** Maximum size of an object, in bytes: far above the limit of the cluster. */
 const MAX_OBJECT_BYTES = 4 * 1024 * 1024
@@ -13,7 +14,6 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /** `k8s_get`: one complete object. */
 export function createGetTool(parts: ClusterParts): BuiltinTool {
-  const { reach } = parts
   return builtinTool({
     name: 'k8s_get',
     title: 'Read an object of the cluster',
@@ -25,19 +25,17 @@ export function createGetTool(parts: ClusterParts): BuiltinTool {
       { additionalProperties: false },
     ),
     annotations: { readOnlyHint: true, openWorldHint: true, destructiveHint: false, idempotentHint: true },
-    judge: (args) => (isSecret(args.kind) ? NO_SECRETS : args.namespace ? reach.readFault(args.namespace) : null),
+    judge: (args) => readDenial(parts, args),
     async run(args, call) {
-      const visit = new ApiSession(parts.api, call)
-      const found = await parts.kinds.find(visit, args)
-      if ('answer' in found) return found.answer
-      const within = found.namespaced ? (args.namespace ?? null) : null
-      const no = reach.kindFault(found, within)
-      if (no !== null) return { ...no, attempts: visit.attempts }
+      const session = new ApiSession(parts.api, call)
+      const readable = await findReadable(parts, session, args)
+      if (readable.kind === 'refused') return readable.answer
+      const { found, within } = readable
       if (found.namespaced && within === null)
-        return visit.fails(`arguments/namespace: required for ${found.kind}`).answer
+        return session.fails(`arguments/namespace: required for ${found.kind}`).answer
       const path = pathOf(found, within, args.name)
-      const answer = await visit.object({ path, maxBytes: MAX_OBJECT_BYTES })
-      return answer.kind === 'refused' ? answer.answer : toolText(JSON.stringify(plain(answer.value)), visit.attempts)
+      const answer = await session.object({ path, maxBytes: MAX_OBJECT_BYTES })
+      return answer.kind === 'refused' ? answer.answer : toolText(JSON.stringify(plain(answer.value)), session.attempts)
     },
   })
 }

@@ -3,8 +3,9 @@ import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
 import { ApiSession, objectsIn, type Refused } from '../api.ts'
 import { apiVersion, kind, namespace } from '../arguments.ts'
-import { isSecret, NO_SECRETS, pathOf } from '../kinds.ts'
+import { pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
+import { findReadable, readDenial } from './readable.ts'
 
 /** Maximum size of a list response, in bytes. */
 const MAX_LIST_BYTES = 16 * 1024 * 1024
@@ -19,7 +20,7 @@ const selector = (description: string) => Type.Optional(Type.String({ maxLength:
 
 /** `k8s_list`: objects of one kind, one row each. */
 export function createListTool(parts: ClusterParts): BuiltinTool {
-  const { reach, maxListItems } = parts
+  const { maxListItems } = parts
   return builtinTool({
     name: 'k8s_list',
     title: 'List objects of the cluster',
@@ -48,23 +49,21 @@ export function createListTool(parts: ClusterParts): BuiltinTool {
       { additionalProperties: false },
     ),
     annotations: { readOnlyHint: true, openWorldHint: true, destructiveHint: false, idempotentHint: true },
-    judge: (args) => (isSecret(args.kind) ? NO_SECRETS : args.namespace ? reach.readFault(args.namespace) : null),
+    judge: (args) => readDenial(parts, args),
     async run(args, call) {
-      const visit = new ApiSession(parts.api, call)
-      const found = await parts.kinds.find(visit, args)
-      if ('answer' in found) return found.answer
-      const within = found.namespaced ? (args.namespace ?? null) : null
-      const no = reach.kindFault(found, within)
-      if (no !== null) return { ...no, attempts: visit.attempts }
-      const listed = await visit.object({
+      const session = new ApiSession(parts.api, call)
+      const readable = await findReadable(parts, session, args)
+      if (readable.kind === 'refused') return readable.answer
+      const { found, within } = readable
+      const listed = await session.object({
         path: pathOf(found, within),
         query: queryOf(args, maxListItems, found.namespaced && within === null),
         accept: AS_TABLE,
         maxBytes: MAX_LIST_BYTES,
       })
-      const table = listed.kind === 'refused' ? listed : tableIn(visit, listed.value, maxListItems)
+      const table = listed.kind === 'refused' ? listed : tableIn(session, listed.value, maxListItems)
       if ('answer' in table) return table.answer
-      return toolText(JSON.stringify({ apiVersion: found.apiVersion, kind: found.kind, ...table }), visit.attempts)
+      return toolText(JSON.stringify({ apiVersion: found.apiVersion, kind: found.kind, ...table }), session.attempts)
     },
   })
 }
@@ -97,8 +96,8 @@ interface Table {
 }
 
 /** Returns the default columns of kubectl. Enforces the limit even if the server ignores it. */
-function tableIn(visit: ApiSession, answer: Members, most: number): Table | Refused {
-  if (answer.kind !== 'Table') return visit.fails('the cluster has no table format for this kind')
+function tableIn(session: ApiSession, answer: Members, most: number): Table | Refused {
+  if (answer.kind !== 'Table') return session.fails('the cluster has no table format for this kind')
   const columns = objectsIn(answer, 'columnDefinitions').flatMap(({ name, priority }, at) =>
     typeof name === 'string' && (priority === 0 || priority === undefined) ? [{ name, at }] : [],
   )

@@ -25,9 +25,9 @@ export function createLogsTool(parts: ClusterParts): BuiltinTool {
     annotations: { readOnlyHint: true, openWorldHint: true, destructiveHint: false, idempotentHint: true },
     judge: (args) => reach.readFault(args.namespace),
     async run(args, call) {
-      const visit = new ApiSession(parts.api, call)
+      const session = new ApiSession(parts.api, call)
       const { container, previous = false, tailLines = maxLogLines, sinceSeconds } = args
-      const answer = await visit.ask({
+      const answer = await session.send({
         path: `/api/v1/namespaces/${args.namespace}/pods/${encodeURIComponent(args.pod)}/log`,
         query: {
           tailLines: String(tailLines),
@@ -46,7 +46,7 @@ export function createLogsTool(parts: ClusterParts): BuiltinTool {
         ...(answer.bytes.byteLength === MAX_READ_BYTES && { newestMissing: 'the lines are too long: request fewer' }),
       }
       const content = [JSON.stringify(facts), text].map((part) => ({ type: 'text' as const, text: part }))
-      return { content, isError: false, attempts: visit.attempts }
+      return { content, isError: false, attempts: session.attempts }
     },
   })
 }

@@ -102,21 +102,21 @@ class Changing {
   }
 
   async #apply({ request, summary }: Change, call: ToolCall): ReturnType<BuiltinTool['run']> {
-    const visit = new ApiSession(this.#parts.api, call)
-    const answer = await visit.object({ ...request, maxBytes: MAX_OBJECT_BYTES })
+    const session = new ApiSession(this.#parts.api, call)
+    const answer = await session.object({ ...request, maxBytes: MAX_OBJECT_BYTES })
     return answer.kind === 'refused'
       ? answer.answer
-      : toolText(JSON.stringify({ done: summary, now: stateOf(answer.value) }), visit.attempts)
+      : toolText(JSON.stringify({ done: summary, now: stateOf(answer.value) }), session.attempts)
   }
 
   /** Only reads: a proposal needs no permission to change anything. */
   async #propose({ request: { method, path, patch }, summary, kubectl }: Change, call: ToolCall) {
-    const visit = new ApiSession(this.#parts.api, call)
-    const answer = await visit.object({ path, maxBytes: MAX_OBJECT_BYTES })
+    const session = new ApiSession(this.#parts.api, call)
+    const answer = await session.object({ path, maxBytes: MAX_OBJECT_BYTES })
     if (answer.kind === 'refused') return answer.answer
     const proposal = { method, path, ...(patch !== undefined && { patch }), kubectl }
     const proposed = { proposed: summary, changed: false, now: stateOf(answer.value), proposal }
-    return toolText(JSON.stringify(proposed), visit.attempts)
+    return toolText(JSON.stringify(proposed), session.attempts)
   }
 }
 

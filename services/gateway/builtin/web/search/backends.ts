@@ -14,7 +14,6 @@ export interface SearchConfig {
   readonly maxResults: number
 }
 
-/** One search result. */
 export interface SearchResult {
   readonly url: string
   readonly title: string

@@ -70,11 +70,9 @@ const BACKSLASH = 0x5c
 /** Text before the scanned text: member names are context of their values. */
 export interface Context {
   readonly text: string
-  /** End of the context. */
   readonly end: number
 }
 
-/** Options of a scan. */
 export interface ScanOptions {
   /** Minimum start of hits; earlier text is lookbehind only. Default: the start. */
   readonly floor?: number

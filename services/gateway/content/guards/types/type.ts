@@ -1,6 +1,5 @@
 import type { GuardConfig, GuardTarget } from '../config.ts'
 
-/** One request to a classifier. */
 export interface ClassifierRequest {
   readonly url: URL
   readonly body: string

@@ -59,7 +59,6 @@ export class GrantStore {
     this.#follower.close()
   }
 
-  /** Number of active grants. */
   get active(): number {
     return this.#active.size
   }

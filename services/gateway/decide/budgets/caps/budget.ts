@@ -55,7 +55,6 @@ export class Budget implements Cap {
     this.prefix = prefixOf(cap)
   }
 
-  /** Returns the budget as it applies to a caller. */
   appliedTo(caller: Pick<Identity, 'namespace' | 'agent' | 'session'>): Applied {
     return { budget: this, key: this.keyOf(caller), whose: null }
   }

@@ -25,7 +25,6 @@ export interface MediaPrices {
   readonly imageInput: bigint | null
 }
 
-/** The price of a model. */
 export interface ModelPrice {
   readonly base: Rates
   /** Rates for longer prompts, which replace the base rates; the highest matching tier applies. Ascending. */

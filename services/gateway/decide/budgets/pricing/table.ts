@@ -11,9 +11,7 @@ export class PriceTable {
   readonly currency: string
   /** Null: sandboxes are free. */
   readonly sandbox: SandboxPrice | null
-  /** Keys of model prices. */
   readonly modelKeys: readonly string[]
-  /** Keys of tool prices. */
   readonly toolKeys: readonly string[]
   readonly #models: GlobTable<ModelPrice>
   /** Whether any price is scoped to a route or an upstream. */

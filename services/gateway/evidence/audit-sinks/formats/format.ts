@@ -31,7 +31,6 @@ export function syslogFormatOf(name: FormatName, { facility, sdId }: Rfc5424Opti
   return rfc5424({ facility, sdId: null }, formatOf(name, { facility, sdId }))
 }
 
-/** Returns whether the format is JSON. */
 export function isJson(name: FormatName): boolean {
   return name === 'json' || name === 'ocsf'
 }

@@ -29,7 +29,6 @@ export interface Posting {
   readonly body: string
 }
 
-/** Response of a receiver. */
 export interface ReceiverResponse {
   readonly status: number
   /** Parsed strict JSON; null for an empty body, undefined if it is not JSON. */

@@ -26,7 +26,6 @@ export interface ReceiverParts {
   readonly clouds: Clouds
 }
 
-/** Creates the receiver of a sink. */
 export function createReceiver(config: SinkConfig, { dialer, clock, clouds }: ReceiverParts): Receiver {
   const material = new Material(config)
   const http = { config, dialer, material }

@@ -3,7 +3,6 @@ import { type Clock, canonicalJson, decodeBase64url, encodeBase64url, type Ids, 
 import type { Identity, Operation } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 
-/** Bytes of a seal key. */
 export const SEAL_KEY_BYTES = 32
 
 const VERSION = 'p1.'

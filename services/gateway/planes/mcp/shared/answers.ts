@@ -61,7 +61,6 @@ export interface ResultMembers {
   _meta?: Readonly<Record<string, unknown>>
 }
 
-/** Returns members that results of the request's era have. */
 export function eraMembers({ era }: McpRequest, caching: boolean): ResultMembers {
   if (era === 'legacy') return {}
   // Depends on the token and on servers that may change at any time.

@@ -32,7 +32,6 @@ export interface Client {
   readonly meta: unknown
 }
 
-/** One page of a list. */
 type ListPage = ServerPage & { readonly kind: ListKind }
 
 /** A subscription at one server. */
@@ -81,7 +80,6 @@ export class ServerRequests {
     if (session !== null) await this.#sessions.forget(this.#sessions.of(identity, session), server, lost)
   }
 
-  /** Returns the sessions of the client. */
   sessionsOf({ identity }: Client, session: SharedSession): ClientSessions {
     return this.#sessions.of(identity, session)
   }

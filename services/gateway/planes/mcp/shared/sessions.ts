@@ -60,7 +60,6 @@ export class UpstreamSessions {
     observer?.watch(() => this.#all.size)
   }
 
-  /** Returns the sessions for a client's session. */
   of(caller: Identity, { id }: SharedSession): ClientSessions {
     const key = JSON.stringify([callerOf(caller), id])
     const known = this.#all.get(key)

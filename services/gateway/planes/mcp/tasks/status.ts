@@ -52,7 +52,6 @@ export function stateOf({ status, inputRequests }: JsonObject): string {
   return `${status}/${createHash('sha256').update(names).digest('hex').slice(0, REQUESTS_DIGITS)}`
 }
 
-/** Returns the status in a state. */
 export function statusIn(state: string): string {
   return state.split('/', 1)[0] ?? state
 }

@@ -4,7 +4,6 @@ import { generateContent } from '../dialects/generate.ts'
 import { messages } from '../dialects/messages.ts'
 import { ModelFrame } from '../frame.ts'
 
-/** A model in a list. */
 export interface ListedModel {
   readonly id: string
   readonly provider: string

@@ -21,7 +21,6 @@ const WORD_BYTES = 4
 /** The member whose value says what kind of event it is. */
 const TYPE = Buffer.from('"type"')
 
-/** Prefix of the data of an event. */
 const PREFIX = /^(?:event: [\w.]+\n)?data: $/
 /** Bytes of the line ends after the data of an event. */
 const BLANK_LINE_BYTES = 2

@@ -56,7 +56,6 @@ interface OpenText {
   readonly pieces: TextRedactor
 }
 
-/** Open texts of a choice. */
 interface OpenChoice {
   readonly root: Place
   /** In the order in which they began. */
@@ -78,7 +77,6 @@ export class ChunkTexts {
   readonly #redactor: Redactor
   /** By the index of the choice, in the order in which they began. */
   readonly #choices = new Map<number, OpenChoice>()
-  /** Texts that are open. */
   #open = 0
   #same: JsonObject = {}
   #isChanged = false

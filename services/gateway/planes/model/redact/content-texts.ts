@@ -127,7 +127,6 @@ function partCount({ candidates }: JsonObject): number {
   return count
 }
 
-/** A text of a part. */
 interface TextAt {
   readonly text: string
   readonly candidate: number

@@ -38,7 +38,6 @@ const NUMBERS: readonly (readonly [member: string, attribute: string])[] = [
 const MAX_STOPS = 16
 const MAX_STOP_LENGTH = 64
 
-/** Returns the endpoints of a route. */
 type RouteOf = (snapshot: Snapshot, key: string) => { readonly endpoints: readonly ModelEndpoint[] } | null
 
 /** Span attributes of model calls (OpenTelemetry's conventions for generative AI, 1.41.0). */

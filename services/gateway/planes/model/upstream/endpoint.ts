@@ -36,7 +36,6 @@ export interface Presented extends Address {
   readonly at: number
 }
 
-/** Credentials for endpoints. */
 export interface Credentials<E = ModelEndpoint> {
   /** Returns true if the credential of the endpoint is available. */
   isReady(endpoint: E): boolean

@@ -26,7 +26,6 @@ export interface CardsOptions {
   readonly log: Pick<Log, 'error'>
 }
 
-/** A request for a card. */
 export interface CardRequest {
   /** Header `Host`. */
   readonly host: string | undefined

@@ -70,7 +70,6 @@ export function credentialSource(entry: ModelEndpointEntry, region: string): Cre
   }
 }
 
-/** Returns the files of a credential. */
 export function filesOf(source: CredentialSource): readonly string[] {
   const all =
     source.kind === 'key'
