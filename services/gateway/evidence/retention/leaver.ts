@@ -166,11 +166,12 @@ function sum(here: readonly Here[]): number {
   return here.reduce((total, { bytes }) => total + bytes, 0)
 }
 
-/** Returns the records that a start needs for open calls: intents that had no outcome when the last segment was sealed, and the record that names them. */
+/**
+ * Returns the intents that had no outcome when the last segment was sealed, which a start needs. `open` records that name them are in that segment: it
+ * cannot leave before those intents, since the first segment that has to wait ends the pass.
+ */
 async function openCalls(path: string): Promise<readonly number[]> {
   await using sequence = await LedgerSequence.open(path)
   const record = readSegmentLine(Buffer.from(sequence.segments.at(-1)?.record ?? ''))
-  if (record === null) return []
-  const named = await openCallsOf(record, sequence)
-  return 'from' in record.open ? [...named, record.open.from] : named
+  return record === null ? [] : await openCallsOf(record, sequence)
 }
