@@ -5,7 +5,6 @@ import { scanBuffer, scanLines } from '../lines.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { type ResumedTree, resumeTree } from './resume-tree.ts'
 import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './stored-checkpoint.ts'
-import { leafHash } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
 
 const FILE_MODE = 0o600
@@ -88,7 +87,7 @@ export class TreeGrower {
       const line = buffer.subarray(start, end)
       if (this.#after !== null && line.toString('latin1', PREV_START, PREV_END) !== this.#after) throw this.#mismatch()
       this.#after = null
-      this.#tree.add(leafHash(line))
+      this.#tree.addLine(line)
       if (this.#tree.size === this.#expected?.size && this.#tree.root() !== this.#expected.root) throw this.#mismatch()
       this.#offset += line.length + 1
       head = line.toString('latin1', HASH_START, HASH_END)

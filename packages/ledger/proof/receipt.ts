@@ -58,7 +58,7 @@ export async function receiptFromLedger(ledgerPath: string, seq: number): Promis
   await scanFile(ledgerPath, (line) => {
     if (tree.size === size) return false
     if (tree.size === seq) found = Buffer.from(line)
-    tree.add(leafHash(line))
+    tree.addLine(line)
     return true
   })
   return receiptOf(seq, found, checkpoint, (at) => nodes.get(at) ?? Buffer.alloc(0))

@@ -46,8 +46,9 @@ export class TreeFile {
     return this.#tree.root()
   }
 
-  add(leaf: Buffer): void {
-    this.#tree.add(leaf)
+  /** Adds the leaf of a line, without its LF. */
+  addLine(line: Uint8Array): void {
+    this.#tree.addLine(line)
     if (this.#held.length * HASH_BYTES >= HELD_BYTES) this.#write()
   }
 

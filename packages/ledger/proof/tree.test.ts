@@ -9,7 +9,8 @@ import { inclusionPath, nodeCount, placesOfPath, rootAt, rootOfPath, treeAt } fr
 import { leafHash, MerkleTree } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
 
-const LEAVES = Array.from({ length: 70 }, (_, index) => leafHash(Buffer.from(`line ${index}`)))
+const LINES = Array.from({ length: 70 }, (_, index) => Buffer.from(`line ${index}`))
+const LEAVES = LINES.map(leafHash)
 const sha256 = (...parts: Uint8Array[]) => hash('sha256', Buffer.concat(parts), 'buffer')
 
 /** The definitions of RFC 6962, section 2.1, verbatim. */
@@ -107,7 +108,7 @@ test('a tree on file resumes from any size with a known root, and from zero when
     const tree = new TreeFile(file)
     const resumed = tree.resume(from, root) ? from : 0
     if (resumed === 0) tree.restart({ size: 0, subtrees: [] })
-    for (const leaf of LEAVES.slice(resumed)) tree.add(leaf)
+    for (const line of LINES.slice(resumed)) tree.addLine(line)
     tree.sync()
     assert.equal(tree.root(), rootAt(node, LEAVES.length))
     assert.deepEqual(inclusionPath(tree.node, 3, 61), inclusionPath(node, 3, 61))
@@ -136,7 +137,7 @@ test('a tree on file that begins with full subtrees proves every leaf after them
     const dir = mkdtempSync(join(tmpdir(), 'plat-'))
     const tree = new TreeFile(join(dir, 'tree'))
     tree.restart(treeAt(node, from))
-    for (const leaf of LEAVES.slice(from)) tree.add(leaf)
+    for (const line of LINES.slice(from)) tree.addLine(line)
     tree.sync()
     assert.equal(tree.root(), rootAt(node, LEAVES.length))
     for (let index = from; index < LEAVES.length; index++) {

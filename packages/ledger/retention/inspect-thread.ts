@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
+import { blockingFiles } from '../sequence/files.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { verifySegment } from '../sequence/verify-segment.ts'
 import type { Inspection } from './inspect.ts'
@@ -10,7 +11,7 @@ const { ledgerPath, first, targets } = workerData
 parentPort?.postMessage(await inspect(targets).catch((error) => ({ problem: reasonOf(error), found: [] })))
 
 async function inspect(held: readonly HoldTarget[]): Promise<Inspection> {
-  await using sequence = await LedgerSequence.open(String(ledgerPath))
+  await using sequence = await LedgerSequence.open(String(ledgerPath), blockingFiles)
   const index = sequence.segments.findIndex((one) => one.first === first)
   const [segment, part] = [sequence.segments[index], sequence.parts[index]]
   if (segment === undefined || part === undefined) throw new Error(`no sealed segment begins with record ${first}`)

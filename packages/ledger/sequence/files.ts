@@ -1,4 +1,5 @@
-import { open, readdir, readFile, rename, stat } from 'node:fs/promises'
+import { readSync } from 'node:fs'
+import { type FileHandle, open, readdir, readFile, rename, stat } from 'node:fs/promises'
 import { type Files, isMissing } from '@plat/state'
 import type { ReadAt } from '../lines.ts'
 
@@ -23,26 +24,39 @@ export interface SourceFiles {
 }
 
 /** The system's files, read off the event loop. */
-export const asyncFiles: SourceFiles = {
-  names: (folder) => orNull(readdir(folder)).then((names) => names ?? []),
-  text: (path) => orNull(readFile(path, 'utf8')),
-  version: async (path) => {
-    const found = await orNull(stat(path))
-    return found === null ? null : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`
-  },
-  identity: async (path) => {
-    const found = await orNull(stat(path))
-    return found === null ? null : `${found.dev}:${found.ino}`
-  },
-  async open(path) {
-    const file = await orNull(open(path, 'r'))
-    if (file === null) return null
-    return {
-      read: async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead,
-      size: async () => (await file.stat()).size,
-      close: () => file.close(),
-    }
-  },
+export const asyncFiles: SourceFiles = filesOf((file, target, position) =>
+  file.read(target, 0, target.length, position).then(({ bytesRead }) => bytesRead),
+)
+
+/** The system's files for a thread that has nothing else to do: a read off it would cost more than it waits. */
+export const blockingFiles: SourceFiles = filesOf(({ fd }, target, position) =>
+  readSync(fd, target, 0, target.length, position),
+)
+
+type ReadFile = (file: FileHandle, target: Uint8Array, position: number) => number | Promise<number>
+
+function filesOf(read: ReadFile): SourceFiles {
+  return {
+    names: (folder) => orNull(readdir(folder)).then((names) => names ?? []),
+    text: (path) => orNull(readFile(path, 'utf8')),
+    version: async (path) => {
+      const found = await orNull(stat(path))
+      return found === null ? null : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`
+    },
+    identity: async (path) => {
+      const found = await orNull(stat(path))
+      return found === null ? null : `${found.dev}:${found.ino}`
+    },
+    async open(path) {
+      const file = await orNull(open(path, 'r'))
+      if (file === null) return null
+      return {
+        read: (target, position) => read(file, target, position),
+        size: async () => (await file.stat()).size,
+        close: () => file.close(),
+      }
+    },
+  }
 }
 
 /** Files of a writer as files of a reader. No file is renamed meanwhile, so the path is the identity. */

@@ -1,14 +1,22 @@
-import { open } from 'node:fs/promises'
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
-import { readerOf } from '../find.ts'
-import { growTree, messageOf, stateOf } from './grow.ts'
+import type { ThreadReply } from '../reply-thread.ts'
+import { blockingFiles } from './files.ts'
+import { type GrownMessage, type GrowthMessage, grownMessage, grownOf, growTree } from './grow.ts'
 
-/** Thread of `growInThread`. */
-const { path, from, to } = workerData
-try {
-  await using file = await open(path, 'r')
-  parentPort?.postMessage(messageOf(await growTree(readerOf(file), { path, from: stateOf(from), to })))
-} catch (error) {
-  parentPort?.postMessage(reasonOf(error))
-}
+/** Thread of `FileGrower`: adds records of a file to a tree. */
+const post = (reply: ThreadReply<GrownMessage>) => parentPort?.postMessage(reply)
+
+parentPort?.on('message', async ({ path, from, to }: GrowthMessage) => {
+  try {
+    const file = await blockingFiles.open(path)
+    if (file === null) throw new Error(`${path} does not exist`)
+    try {
+      post({ reply: grownMessage(await growTree(file, { path, from: grownOf(from), to })) })
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    post({ fault: reasonOf(error) })
+  }
+})

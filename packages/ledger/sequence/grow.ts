@@ -1,19 +1,22 @@
-import { Worker } from 'node:worker_threads'
 import type { Head } from '../format.ts'
 import { type ReadAt, scanLines } from '../lines.ts'
-import { leafHash, MerkleTree, type TreeState } from '../proof/tree.ts'
-import { threadOptions } from '../thread-options.ts'
+import { MerkleTree, type TreeState } from '../proof/tree.ts'
 
-/** Records to add to a tree: those of a file from its first line up to `to`. */
+/** The tree over all records before an offset of a file. */
+export interface GrownTree {
+  readonly tree: TreeState
+  readonly offset: number
+}
+
+/** Records to add to a tree: those of a file from an offset up to `to`. */
 export interface Growth {
   readonly path: string
-  /** State of the tree before the first line of the file. */
-  readonly from: TreeState
+  readonly from: GrownTree
   readonly to: Head
 }
 
-/** Returns the state of the tree over all records up to `to`. Rejects when the file does not hold that record. */
-export type GrowTree = (growth: Growth) => Promise<TreeState>
+/** Returns the tree over all records up to `to`. Rejects when the file does not hold that record. */
+export type GrowTree = (growth: Growth) => Promise<GrownTree>
 
 /** State of a tree as a message between threads. */
 export interface TreeMessage {
@@ -21,41 +24,35 @@ export interface TreeMessage {
   readonly subtrees: readonly string[]
 }
 
-/** Reads and hashes the file on a separate thread. */
-export const growInThread: GrowTree = ({ path, from, to }) => {
-  const { promise, resolve, reject } = Promise.withResolvers<TreeState>()
-  const thread = new Worker(
-    new URL('./grow-thread.ts', import.meta.url),
-    threadOptions({ path, from: messageOf(from), to }),
-  )
-  thread.once('message', (message: TreeMessage | string) => {
-    if (typeof message === 'string') reject(new Error(message))
-    else resolve(stateOf(message))
-  })
-  thread.once('error', reject)
-  thread.once('exit', () => reject(new Error('the thread that hashes the segment has ended')))
-  // A process with nothing else to do need not wait for it: a segment can be sealed later.
-  thread.unref()
-  return promise
+/** A `GrownTree` as a message between threads. */
+export interface GrownMessage {
+  readonly tree: TreeMessage
+  readonly offset: number
+}
+
+/** A `Growth` as a message between threads. */
+export interface GrowthMessage extends Omit<Growth, 'from'> {
+  readonly from: GrownMessage
 }
 
 /** Reads and hashes `source`, the file of the growth. */
-export async function growTree(source: ReadAt, { path, from, to }: Growth): Promise<TreeState> {
-  const tree = new MerkleTree(from)
+export async function growTree(source: ReadAt, { path, from, to }: Growth): Promise<GrownTree> {
+  const tree = new MerkleTree(from.tree)
   let last = ''
-  await scanLines(source, {
+  const { offset } = await scanLines(source, {
+    from: from.offset,
     onLine(buffer, start, end) {
       if (tree.size > to.seq) return false
       const line = buffer.subarray(start, end)
-      tree.add(leafHash(line))
-      last = line.toString('latin1', HASH_START, HASH_END)
+      tree.addLine(line)
+      if (tree.size > to.seq) last = line.toString('latin1', HASH_START, HASH_END)
       return true
     },
   })
   if (tree.size !== to.seq + 1 || last !== to.hash) {
     throw new Error(`${path} no longer holds record ${to.seq} as it was written`)
   }
-  return tree.state()
+  return { tree: tree.state(), offset }
 }
 
 /** Offset of the hash in a line: after `{"hash":"`. */
@@ -68,4 +65,12 @@ export function messageOf({ size, subtrees }: TreeState): TreeMessage {
 
 export function stateOf({ size, subtrees }: TreeMessage): TreeState {
   return { size, subtrees: subtrees.map((hash) => Buffer.from(hash, 'hex')) }
+}
+
+export function grownMessage({ tree, offset }: GrownTree): GrownMessage {
+  return { tree: messageOf(tree), offset }
+}
+
+export function grownOf({ tree, offset }: GrownMessage): GrownTree {
+  return { tree: stateOf(tree), offset }
 }

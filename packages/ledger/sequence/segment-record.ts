@@ -1,6 +1,6 @@
 import { isObject } from '@plat/core'
 import { type Head, readRawLine } from '../format.ts'
-import { fullSubtrees, leafHash, MerkleTree, type TreeState } from '../proof/tree.ts'
+import { fullSubtrees, MerkleTree, type TreeState } from '../proof/tree.ts'
 import type { Rec } from '../types.ts'
 
 /** Maximum number of open calls that one record names; with more, `open` records before the `segment` record name all of them. */
@@ -79,7 +79,7 @@ function readOpen(open: unknown, from: unknown, last: number): SegmentRecord['op
 /** Returns the state of the tree after a `segment` record: the tree that it states and its own line. */
 export function treeAfter({ tree }: SegmentRecord, line: Buffer): TreeState {
   const grown = new MerkleTree(tree)
-  grown.add(leafHash(line))
+  grown.addLine(line)
   return grown.state()
 }
 

@@ -1,7 +1,7 @@
 import { Chain, followChain } from '../chain.ts'
 import type { Head, RawLine } from '../format.ts'
 import type { ReadAt } from '../lines.ts'
-import { leafHash, MerkleTree } from '../proof/tree.ts'
+import { MerkleTree } from '../proof/tree.ts'
 import type { LedgerSegment } from './segment-list.ts'
 import { readSegmentLine, treeAfter } from './segment-record.ts'
 
@@ -50,7 +50,7 @@ export async function verifySegment(
     if (seq > segment.last) return { kind: 'broken', what: 'it follows the segment record' } as const
     const text = buffer.subarray(start, start + length)
     onLine(text)
-    tree.add(leafHash(text))
+    tree.addLine(text)
     return null
   }
   const { damage, tail, head } = await followChain({ source, chain, onRecord })

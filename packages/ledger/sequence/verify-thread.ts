@@ -1,12 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { reasonOf, systemClock } from '@plat/core'
 import type { ReadAt } from '../lines.ts'
+import { blockingFiles } from './files.ts'
 import { LedgerSequence } from './sequence.ts'
 import { verifyBeginning, verifySegment } from './verify-segment.ts'
 
 /** Thread of `verifySegments`: posts the result of each segment, then ends. */
 const { path, bytesPerSecond, unread } = workerData
-await using sequence = await LedgerSequence.open(String(path))
+await using sequence = await LedgerSequence.open(String(path), blockingFiles)
 const started = systemClock.monotonic()
 const pause = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 let bytes = 0

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
+import { blockingFiles } from '../sequence/files.ts'
 import { SegmentListError } from '../sequence/segment-list.ts'
 import { SegmentDamagedError } from '../sequence/segment-list-error.ts'
 import { ArchivedError } from '../sequence/sequence.ts'
@@ -9,7 +10,7 @@ import { type FromThread, startMessage, startOfMessage, type ToThread } from './
 
 /** Thread of `ThreadRunner`: replies to each message. */
 const post = (message: FromThread) => parentPort?.postMessage(message)
-const runner = new LocalRunner(workerData, (progress) => post({ progress }))
+const runner = new LocalRunner(workerData, (progress) => post({ progress }), blockingFiles)
 
 async function replyTo(message: ToThread): Promise<FromThread> {
   if ('collect' in message) {

@@ -2,7 +2,7 @@ import { isObject } from '@plat/core'
 import { Chain, type ChainProblem, type Damage, followChain } from '../chain.ts'
 import type { Head, RawLine } from '../format.ts'
 import { type ReadAt, scanLines } from '../lines.ts'
-import { leafHash, MerkleTree, type TreeState } from '../proof/tree.ts'
+import { MerkleTree, type TreeState } from '../proof/tree.ts'
 import { type Claim, ClaimTable } from './claim-table.ts'
 import { readStating, type Stating, type VerifyKeys } from './claims.ts'
 import type { Finding } from './finding.ts'
@@ -162,7 +162,7 @@ export class PartVerifier {
         if (line.seq === 0) this.#ledgerId = ledgerIdOf(text)
         const what = strict ? strictProblem(text, line.recEnd) : null
         if (what !== null) return { kind: 'broken', what }
-        tree?.add(leafHash(text))
+        tree?.addLine(text)
       }
       bytes += line.length + 1
       if (this.#fault?.seq === line.seq) return { kind: 'broken', what: this.#fault.what }

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
+import { asyncFiles, type SourceFiles } from '../sequence/files.ts'
 import { SegmentListError } from '../sequence/segment-list.ts'
 import { ArchivedError, LedgerSequence } from '../sequence/sequence.ts'
 import type { Claim } from './claim-table.ts'
@@ -33,13 +34,15 @@ export interface PartRunner {
 /** Runs in the thread of the caller. */
 export class LocalRunner implements PartRunner {
   readonly #job: VerifyJob
+  readonly #files: SourceFiles
   readonly #keys: VerifyKeys
   readonly #onProgress: (bytes: number) => void
   #sequence: LedgerSequence | null = null
   #part: { readonly first: number; readonly start: PartStart; readonly verifier: PartVerifier } | null = null
 
-  constructor(job: VerifyJob, onProgress: (bytes: number) => void) {
+  constructor(job: VerifyJob, onProgress: (bytes: number) => void, files: SourceFiles = asyncFiles) {
     this.#job = job
+    this.#files = files
     this.#keys = keysOf(job)
     this.#onProgress = onProgress
   }
@@ -86,7 +89,7 @@ export class LocalRunner implements PartRunner {
   }
 
   async #open(first: number, start: PartStart): Promise<PartVerifier> {
-    this.#sequence ??= await LedgerSequence.open(this.#job.ledgerPath)
+    this.#sequence ??= await LedgerSequence.open(this.#job.ledgerPath, this.#files)
     const sequence = this.#sequence
     const part = sequence.parts.find((one) => one.first === first)
     if (part === undefined)

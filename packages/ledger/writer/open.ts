@@ -12,7 +12,7 @@ import { type OpenCalls, unknownOutcome } from './open-calls.ts'
 import { readStart, type StartOptions } from './read-start.ts'
 import { endOfSegment } from './reading.ts'
 import { ResumeKeeper } from './resume-point.ts'
-import { growFile } from './sealing/grow-file.ts'
+import { FileGrower } from './sealing/grow-file.ts'
 import { ListKeeper } from './sealing/list-keeper.ts'
 import { OpenIntents } from './sealing/open-intents.ts'
 import { sealFile } from './sealing/seal-file.ts'
@@ -136,10 +136,11 @@ function createLedger(options: OpenLedgerOptions, { ledgerId, calls, list, ...pa
   })
   if (sealing === undefined || sealing.bytes === 0) return ledger
   const everyBytes = sealing.resumeEveryBytes
+  const grower = new FileGrower(options.files ?? null, clock)
   ledger.sealWith(
     new Sealer({
       ...{ path, ledgerId, clock, intents, limits: sealing },
-      grow: growFile(options.files ?? null),
+      ...{ grow: grower.grow, onClose: () => grower.close() },
       onReady: () => ledger.seal(),
       onFault: sealing.onFault ?? (() => {}),
     }),

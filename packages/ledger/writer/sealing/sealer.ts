@@ -1,10 +1,11 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Head } from '../../format.ts'
 import { leafHash, MerkleTree, type TreeState } from '../../proof/tree.ts'
-import type { GrowTree } from '../../sequence/grow.ts'
+import type { GrownTree, GrowTree } from '../../sequence/grow.ts'
 import { openCallRecords } from '../../sequence/open-call-records.ts'
 import { segmentRecord } from '../../sequence/segment-record.ts'
 import type { Rec } from '../../types.ts'
+import { SMALL_FILE_BYTES } from './grow-file.ts'
 import type { OpenIntents } from './open-intents.ts'
 
 /** When the active file of a ledger is sealed. */
@@ -29,6 +30,8 @@ export interface SealerOptions {
   readonly limits: SealingLimits
   readonly clock: Clock
   readonly grow: GrowTree
+  /** Called when nothing is hashed any more. */
+  readonly onClose: () => void
   readonly intents: OpenIntents
   /** Called when the `segment` record can be made. */
   readonly onReady: () => void
@@ -38,21 +41,26 @@ export interface SealerOptions {
 
 /** Time before another attempt, in milliseconds. */
 const RETRY_MS = 10_000
-/** Up to this size, the hashes of a file cost less than the thread that would compute them. */
-export const SMALL_FILE_BYTES = 4 * 1024 * 1024
+/** Durable records that are added to the tree at once, while the file is active. */
+const STEP_RECORDS = 4096
 
 /**
- * Decides when the active file is sealed, and computes the root for its `segment` record. With a large limit the records up to it are hashed on
- * another thread, and only those that get their place meanwhile are hashed here. With a small one each record is hashed when it gets its place: the
- * root is known at once, so the file is sealed at its limit.
+ * Decides when the active file is sealed, and computes the root for its `segment` record. With a large limit durable records are hashed from the file,
+ * step by step while it is active. When it is due, only the last step is missing, and only records that get their place meanwhile are hashed here.
+ * With a small limit each record is hashed when it gets its place: the root is known at once, so the file is sealed at its limit.
  */
 export class Sealer {
   readonly #options: SealerOptions
   #start: FileStart = { first: 0, tree: { size: 0, subtrees: [] } }
   #bytes = 0
-  #durable = -1
   #last: Head | null = null
-  /** Last record that is hashed from the file; null while nothing is. */
+  /** Last durable record of the file; null without one. */
+  #durable: Head | null = null
+  /** The tree over the first records of the file; they are durable. */
+  #grown: GrownTree = { tree: this.#start.tree, offset: 0 }
+  /** The next step begins when there are enough records after this one. */
+  #stepAfter = -1
+  /** Last record that is hashed from the file; null while the file is not due. */
   #target: Head | null = null
   #isGrowing = false
   /** Leaves of the records after `#target`, until the tree up to it is known. */
@@ -73,10 +81,13 @@ export class Sealer {
 
   /** Called before records of another file, or of the same one after a failure. `last`: the last record in the file, or null. */
   begin(start: FileStart, bytes: number, last: Head | null): void {
+    // Durable records of the same file do not change.
+    if (start.first !== this.#start.first || this.#grown.tree.size === 0) this.#grown = { tree: start.tree, offset: 0 }
     this.#start = start
     this.#bytes = bytes
     this.#last = last
-    this.#durable = last?.seq ?? start.first - 1
+    this.#durable = last
+    this.#stepAfter = last?.seq ?? start.first - 1
     this.#isOld = false
     this.#cancelTimer?.()
     this.#cancelTimer = null
@@ -100,9 +111,11 @@ export class Sealer {
   }
 
   /** Called when the records up to this one are durable. */
-  durable({ seq }: Head): void {
-    this.#durable = seq
-    if (this.#target !== null) this.#grow()
+  durable(head: Head): void {
+    // Called for the last records of the file before as well.
+    if (head.seq < this.#start.first) return
+    this.#durable = head
+    if (this.#target !== null || head.seq - this.#stepAfter >= STEP_RECORDS) this.#grow()
   }
 
   /**
@@ -125,6 +138,7 @@ export class Sealer {
   close(): void {
     this.#cancelTimer?.()
     this.#reset()
+    this.#options.onClose()
   }
 
   #reset(): void {
@@ -161,24 +175,40 @@ export class Sealer {
     })
   }
 
+  /** Hashes the next step, or the last one when the file is due. */
   #grow(): void {
-    const target = this.#target
-    if (target === null || this.#isGrowing || this.#tree !== null || this.#durable < target.seq) return
+    const to = this.#target ?? this.#durable
+    if (to === null || this.#durable === null || this.#durable.seq < to.seq) return
+    if (this.#isGrowing || this.#tree !== null || this.#options.clock.now() < this.#notBefore) return
     this.#isGrowing = true
-    const { grow, path, onReady } = this.#options
+    this.#stepAfter = to.seq
     const round = this.#round
-    grow({ path, from: this.#start.tree, to: target }).then(
-      (state) => {
+    this.#growTo(to).then(
+      (grown) => {
         if (round !== this.#round) return
-        this.#tree = new MerkleTree(state)
-        for (const leaf of this.#leaves) this.#tree.add(leaf)
-        this.#leaves = []
-        if (this.#isDue) onReady()
+        this.#isGrowing = false
+        this.#grown = grown
+        if (this.#target === null) return
+        if (this.#target.seq > to.seq) this.#grow()
+        else this.#complete(grown.tree)
       },
       (error: unknown) => {
         if (round === this.#round) this.#retryLater(reasonOf(error))
       },
     )
+  }
+
+  async #growTo(to: Head): Promise<GrownTree> {
+    const { grow, path } = this.#options
+    return to.seq < this.#grown.tree.size ? this.#grown : await grow({ path, from: this.#grown, to })
+  }
+
+  /** Called with the tree up to the target. */
+  #complete(state: TreeState): void {
+    this.#tree = new MerkleTree(state)
+    for (const leaf of this.#leaves) this.#tree.add(leaf)
+    this.#leaves = []
+    if (this.#isDue) this.#options.onReady()
   }
 
   #retryLater(reason: string): void {
