@@ -30,6 +30,7 @@ import { createOpenApi } from './openapi/document.ts'
 import { createProfiling } from './operate/listeners/index.ts'
 import { createPostureRoutes } from './operate/posture/routes.ts'
 import { createResources, type ResourcesFeature } from './operate/resource-api/index.ts'
+import { createResourceProblems } from './operate/resource-problems/routes.ts'
 import type { LiveCalls, Plane } from './pipeline/index.ts'
 
 export type { GatewayOptions } from './composition/shared.ts'
@@ -121,7 +122,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     },
     resources,
     hasConsole: console.hasPages,
-    admin: (app) => console.mount(app, administered(shared, { ...features, pins })),
+    admin: (app) => console.mount(app, administered(shared, { ...features, pins, sinks, mcp })),
     pages: (app) => mountPages(app, features, config.adminAuth),
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
@@ -158,9 +159,10 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
 
 /** Routes of the admin API. */
 function administered(
-  { audit, clock, build, state, config, snapshots, live, readiness }: Shared,
-  features: Features & { readonly pins: PinsFeature },
+  shared: Shared,
+  features: Features & Parameters<typeof inventoryOf>[1] & { readonly pins: PinsFeature },
 ) {
+  const { audit, clock, build, state, config, live } = shared
   const {
     approvals,
     revocations,
@@ -195,10 +197,15 @@ function administered(
     simulation,
     state,
     createOpenApi(build.version),
-    inventoryOf({ snapshots, live, readiness }, features),
+    inventoryOf(shared, features),
     previewOf({ live, clock }, features),
   ]
-  return [...own.map(({ routes }) => routes), createPostureRoutes(config), createProfiling(clock)]
+  return [
+    ...own.map(({ routes }) => routes),
+    createPostureRoutes(config),
+    createResourceProblems(shared.resourceProblems),
+    createProfiling(clock),
+  ]
 }
 
 async function startAdmin(shared: Shared): Promise<Admin> {

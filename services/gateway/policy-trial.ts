@@ -13,6 +13,7 @@ import { decodePolicies } from './decide/policy/decode.ts'
 import type { PolicyInput } from './decide/policy/policy-input.ts'
 import { CandidatePolicies } from './decide/policy/simulate/candidate.ts'
 import { recorded } from './decide/policy/simulate/recorded.ts'
+import { trialIdentity } from './decide/policy/simulate/trial-identity.ts'
 import { decodeAgents } from './targets/a2a/decode.ts'
 import { type Agents, buildAgents } from './targets/a2a/registry.ts'
 import { targetOf as agentTarget, reached } from './targets/a2a/stage.ts'
@@ -117,7 +118,7 @@ class Trial implements PolicyTrial {
   }
 
   judge(call: TrialCall): Verdict | string {
-    const identity = identityOf(call)
+    const identity = trialIdentity(call)
     const target = this.#targetOf(call, identity)
     if ('code' in target) return target
     const { labels, tool, kind } = target
@@ -248,13 +249,5 @@ function modelTarget({ server, tool }: TrialCall, { scopes }: Identity): Target 
     ...{ kind: 'model', key: route, server, tool, trust: 'untrusted', dataClass: 'internal', jurisdiction: null },
     labels: { taints: [], clearTaints: [], sinks: [] },
     builtin: false,
-  }
-}
-
-function identityOf({ namespace, agent, tier, scopes, user, groups }: TrialCall): Identity {
-  return {
-    ...{ tenant: '', trustDomain: '', namespace, agent, session: 'trial', user, groups, tier },
-    ...{ verified: null, scopes: new Set(scopes), jti: '', ancestors: [], delegators: [], forkedFrom: [], chain: [] },
-    ...{ expiresAt: Number.MAX_SAFE_INTEGER, jkt: null, issuer: '', forkRoot: null, inheritedTaints: [] },
   }
 }

@@ -20,7 +20,8 @@ Examples:
   $ plat pins list                    servers with changed tools
   $ plat pins show notes              each tool, with the definition it is compared with
   $ plat pins show notes read         changes of its definition
-  $ plat pins accept notes read       accept the current definition`,
+  $ plat pins accept notes read       accept the current definition
+  $ plat pins reject notes read       refuse the current definition`,
     )
   pins
     .command('list')
@@ -52,5 +53,25 @@ Examples:
     .addOption(format())
     .action(async (server: string, tools: string[], options) =>
       exitWith((await load()).pinsAccept({ ...options, server, tools }, terminal)),
+    )
+  addReject(pins)
+}
+
+function addReject(pins: Command): void {
+  const load = () => import('./pins.ts')
+  pins
+    .command('reject')
+    .argument('<server>', 'name, or namespace/name')
+    .argument('<tools...>', 'tools to reject')
+    .summary('refuse the current definitions of tools')
+    .description(
+      'Hides and refuses the current definitions of tools, in every mode, until they are accepted or the server offers ' +
+        'others. Survives restarts and is recorded in the ledger.\n' +
+        'Exit codes: 0 rejected, 1 not all of them.',
+    )
+    .addOption(dir())
+    .addOption(format())
+    .action(async (server: string, tools: string[], options) =>
+      exitWith((await load()).pinsReject({ ...options, server, tools }, terminal)),
     )
 }

@@ -8,7 +8,7 @@ import { until } from '@plat/testkit/until'
 import { printed, putResource } from '../testing/commands.ts'
 import { tokenMint } from '../token/mint.ts'
 import { startUp, type Up } from '../up/up.ts'
-import { pinsAccept, pinsList, pinsShow } from './pins.ts'
+import { pinsAccept, pinsList, pinsReject, pinsShow } from './pins.ts'
 
 const FIXED_DIGEST = `sha256:${'0'.repeat(64)}`
 
@@ -103,6 +103,19 @@ test('a changed tool shows in the list, in the status of its server, and is acce
   assert.match(text, /^accepted default\/notes\/read as sha256:\w{64}$/)
   assert.match((await show('notes')).text, /read\s+pinned/)
   await until(async () => (await pinned()) === 'True ', 'the status after the acceptance')
+})
+
+test('a rejected definition is displayed as such until it is accepted', async () => {
+  offered = offered.replace('a note', 'any note')
+  await listTools('notes')
+  const { code, text } = await printed((output) =>
+    pinsReject({ dir, server: 'notes', tools: ['read'], output: 'table' }, output),
+  )
+  assert.deepEqual([code, text.replace(/\w{64}$/, '')], [0, 'rejected default/notes/read as sha256:'])
+  assert.match((await show('notes')).text, /read\s+rejected/)
+  assert.match((await show('notes', 'read')).text, /^read: drifted, rejected/)
+  await accept('notes', 'read')
+  assert.match((await show('notes')).text, /read\s+pinned/)
 })
 
 test('a pin set by resources cannot be accepted: the command names the field to change, and fails', async () => {

@@ -54,7 +54,7 @@ export async function pinsShow(
   }
   printList(output, 'table', found.tools, {
     tool: ({ tool }) => plain(tool),
-    standing: ({ standing }) => standing ?? 'not seen',
+    standing: ({ standing, rejected }) => (rejected ? 'rejected' : (standing ?? 'not seen')),
     pinned: ({ pins, source }) => (pins.length === 0 ? '-' : `${pins.map(short).join(', ')} (${source})`),
     offered: ({ digest }) => (digest === null ? '-' : short(digest)),
   })
@@ -73,8 +73,8 @@ async function showTool(
     printData(output, format, found)
     return 0
   }
-  const { standing, digest, pins, source, pinned, offered } = found
-  output.out(`${plain(tool)}: ${standing ?? 'not seen'}`)
+  const { standing, rejected, digest, pins, source, pinned, offered } = found
+  output.out(`${plain(tool)}: ${standing ?? 'not seen'}${rejected ? ', rejected' : ''}`)
   output.out(`pinned   ${pins.length === 0 ? '-' : `${pins.join(', ')} (${source})`}`)
   output.out(`offered  ${digest ?? '-'}`)
   const known = pinned.find((text) => text !== null) ?? null
@@ -123,6 +123,29 @@ export async function pinsAccept(
       output.out(`${plain(before.id)} has offered nothing since the gateway started; run an agent that lists its tools`)
     } else if (chosen.length === 0) output.out(`every tool of ${plain(before.id)} is as it is pinned`)
   }
+  for (const line of refused) output.err(line)
+  return refused.length === 0 ? 0 : 1
+}
+
+/** `plat pins reject`: refuses the definitions that the server offers now. Exit code 1 when any of them was not rejected. */
+export async function pinsReject(
+  options: PinsOptions & { readonly server: string; readonly tools: readonly string[] },
+  output: Output,
+): Promise<number> {
+  const { env } = await findGateway(options.dir)
+  const before = await detail(env, options.server)
+  const refused: string[] = []
+  for (const { tool, digest } of options.tools.map((name) => named(before, name))) {
+    if (digest === null || !digest.startsWith(DIGEST)) {
+      refused.push(
+        `${plain(tool)}: has no digest; it was not offered since the gateway started, or is no valid Unicode`,
+      )
+      continue
+    }
+    await admin(env, 'POST', `${pathOf(before.id)}/reject`, { tool, digest })
+    if (options.output === 'table') output.out(`rejected ${plain(before.id)}/${plain(tool)} as ${digest}`)
+  }
+  if (options.output !== 'table') printData(output, options.output, await detail(env, options.server))
   for (const line of refused) output.err(line)
   return refused.length === 0 ? 0 : 1
 }

@@ -85,6 +85,15 @@ test('plat up presents Secrets of .plat/secrets and exchanged tokens to servers,
   const missing =
     'mcpservers/default/notes.yaml:1: spec.auth.secretRef: no Secret default/notes/token: calls of this server are refused'
   assert.deepEqual((await up.problems()).refused, [missing])
+  const problems = await fetch(`${up.env.PLAT_ADMIN_URL}/v1/problems`, {
+    headers: { authorization: `Bearer ${up.env.PLAT_ADMIN_TOKEN}` },
+  })
+  const { known, items } = JSON.parse(await problems.text())
+  assert.deepEqual(
+    [known, items[0].severity, items[0].file, items[0].line],
+    [true, 'refused', 'mcpservers/default/notes.yaml', 1],
+  )
+  assert.match(items[0].text, /^spec.auth.secretRef: no Secret/)
   assert.equal(await called('notes'), 'upstream_credential')
   await put('.plat/secrets/default/notes/token', 'a-secret\n')
   await until(async () => (await called('notes')) === 'Bearer a-secret', 'the Secret to be shown')

@@ -117,7 +117,8 @@ async function startParts(context: {
   const stdio = stdioServers({ home, options, render, clock, ids, log: operatorLog, announce })
   undo.push(() => stdio.stop())
   await stdio.start()
-  const using = { clock, ids, log: logTo('gateway'), ...stdio.forGateway }
+  const problems = createProblemFinder({ home, store, render, config })
+  const using = { clock, ids, log: logTo('gateway'), resourceProblems: problems, ...stdio.forGateway }
   const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
 
   const { endpointJurisdictions: endpoints } = config
@@ -134,9 +135,8 @@ async function startParts(context: {
   await writeHomeEnv(home, env)
   undo.push(writeSchemasSoon(home, { clock, log: operatorLog }))
   const changes = await createChangeFinder({ home, render, config })
-  const { consoleUrl } = gateway
   terminal.begin()
-  return { home, env, consoleUrl, store, problems: createProblemFinder({ home, store, render, config }), changes, stop }
+  return { home, env, consoleUrl: gateway.consoleUrl, store, problems, changes, stop }
 }
 
 /** Writes the schemas for editors when the start is over: no call needs them. Returns a function that cancels it, or waits for it. */
@@ -181,10 +181,11 @@ async function startServing(
     readonly clock: Clock
     readonly ids: Ids
     readonly log: Log
+    readonly resourceProblems: () => Promise<Problems>
     readonly PLAT_ADMIN_TOKEN: string
   } & StdioSupervisor['forGateway'],
 ): Promise<Gateway> {
-  const { home, config, options, store, undo, clock, ids, log, stdioSocket, stdioReady, PLAT_ADMIN_TOKEN } = given
+  const { home, config, options, store, undo, clock, ids, log, PLAT_ADMIN_TOKEN } = given
   const gateway = await startGateway({
     config,
     env: { PLAT_ADMIN_TOKEN },
@@ -194,8 +195,9 @@ async function startServing(
     ids,
     resources: { dir: resourcesOf(home), store },
     consoleAssets: async () => (await import('@plat/console')).consoleAssets(),
-    stdioSocket,
-    stdioReady,
+    resourceProblems: given.resourceProblems,
+    stdioSocket: given.stdioSocket,
+    stdioReady: given.stdioReady,
   })
   undo.push(() => gateway.drain())
   const listen = options.resourcesListen ?? '127.0.0.1:0'

@@ -108,19 +108,25 @@ export interface Api {
     readonly params: { readonly namespace: string; readonly name: string }
     readonly query: {  }
     readonly body: undefined
-    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null })[] }
+    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null; readonly rejected: boolean })[] }
   }
   'GET /v1/pins/{namespace}/{name}/definition': {
     readonly params: { readonly namespace: string; readonly name: string }
     readonly query: { readonly tool?: string }
     readonly body: undefined
-    readonly result: { readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null; readonly offered: string | null; readonly pinned: readonly (string | null)[] }
+    readonly result: { readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null; readonly rejected: boolean; readonly offered: string | null; readonly pinned: readonly (string | null)[] }
   }
   'POST /v1/pins/{namespace}/{name}/accept': {
     readonly params: { readonly namespace: string; readonly name: string }
     readonly query: {  }
     readonly body: { readonly tool: string; readonly digest: string }
-    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null })[] }
+    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null; readonly rejected: boolean })[] }
+  }
+  'POST /v1/pins/{namespace}/{name}/reject': {
+    readonly params: { readonly namespace: string; readonly name: string }
+    readonly query: {  }
+    readonly body: { readonly tool: string; readonly digest: string }
+    readonly result: { readonly id: string; readonly mode: "learn" | "enforce"; readonly lastSeen: string | null; readonly observedTools: number; readonly driftedTools: readonly (string)[]; readonly unpinnedTools: number; readonly onChange: "hide" | "approve" | "alert"; readonly allowUnpinned: boolean; readonly tools: readonly ({ readonly tool: string; readonly digest: string | null; readonly standing: "pinned" | "drifted" | "unpinned" | null; readonly pins: readonly (string)[]; readonly source: "resources" | "journal" | null; readonly rejected: boolean })[] }
   }
   'GET /v1/sessions': {
     readonly params: {  }
@@ -156,7 +162,7 @@ export interface Api {
     readonly params: {  }
     readonly query: {  }
     readonly body: undefined
-    readonly result: { readonly calls: { readonly total: number; readonly long: number }; readonly sessions: number; readonly agents: readonly ({ readonly id: string; readonly calls: number })[]; readonly problems: readonly (string)[] | null }
+    readonly result: { readonly calls: { readonly total: number; readonly long: number }; readonly sessions: number; readonly agents: readonly ({ readonly id: string; readonly calls: number })[]; readonly problems: readonly (string)[] | null; readonly health: { readonly ledger: boolean; readonly state: string | null; readonly sinks: readonly ({ readonly name: string; readonly lag: number; readonly isFailing: boolean })[] } | null; readonly unreachable: readonly ({ readonly id: string; readonly reason: string })[] }
   }
   'GET /v1/policies': {
     readonly params: {  }
@@ -168,7 +174,7 @@ export interface Api {
     readonly params: {  }
     readonly query: { readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
-    readonly result: { readonly items: readonly ({ readonly id: string; readonly kind: "server" | "implicit" | "static" | "builtin"; readonly namespace: string | null; readonly sharedWith: readonly (string)[]; readonly url: string | null; readonly stdio: boolean; readonly trust: string; readonly dataClass: string; readonly jurisdiction: string | null; readonly protocolVersions: readonly (string)[] | null; readonly auth: string; readonly timeoutSeconds: number | null; readonly dlpProfile: string | null; readonly pins: string | null })[]; readonly nextCursor: string | null }
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly kind: "server" | "implicit" | "static" | "builtin"; readonly namespace: string | null; readonly sharedWith: readonly (string)[]; readonly url: string | null; readonly stdio: boolean; readonly trust: string; readonly dataClass: string; readonly jurisdiction: string | null; readonly protocolVersions: readonly (string)[] | null; readonly auth: string; readonly timeoutSeconds: number | null; readonly dlpProfile: string | null; readonly pins: string | null; readonly unreachable: string | null })[]; readonly nextCursor: string | null }
   }
   'GET /v1/models': {
     readonly params: {  }
@@ -187,6 +193,18 @@ export interface Api {
     readonly query: {  }
     readonly body: { readonly policies: { readonly [name: string]: unknown }; readonly since?: string; readonly until?: string; readonly agent?: string; readonly show?: readonly ("same" | "changed" | "needs_arguments")[]; readonly limit?: number; readonly cursor?: string }
     readonly result: { readonly counts: { readonly same: number; readonly changed: number; readonly needs_arguments: number; readonly skipped: number }; readonly items: readonly ({ readonly seq: number; readonly at: string; readonly call: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly op: string; readonly server: string; readonly tool: string | null; readonly verdict: "same" | "changed" | "needs_arguments"; readonly was: { readonly action: "allow" | "deny" | "require_approval"; readonly policy: string | null; readonly rule: string | null }; readonly would: { readonly action: "allow" | "deny" | "require_approval"; readonly policy: string | null; readonly rule: string | null; readonly reason: string } | null; readonly possible: readonly ("allow" | "deny" | "require_approval")[]; readonly captured: boolean })[]; readonly through: { readonly seq: number; readonly at: string } | null; readonly nextCursor: string | null }
+  }
+  'POST /v1/policies/try': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: { readonly namespace: string; readonly agent: string; readonly server: string; readonly tool: string; readonly arguments?: { readonly [name: string]: unknown }; readonly user?: string; readonly groups?: readonly (string)[]; readonly tier?: string; readonly taints?: readonly (string)[]; readonly policies?: { readonly [name: string]: unknown } }
+    readonly result: { readonly action: "allow" | "deny" | "require_approval"; readonly code: string | null; readonly policy: string | null; readonly rule: string | null; readonly reason: string; readonly wouldBe: readonly (string)[] }
+  }
+  'GET /v1/problems': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly known: boolean; readonly items: readonly ({ readonly severity: "refused" | "warning"; readonly file: string | null; readonly line: number | null; readonly text: string })[] }
   }
   'POST /v1/admin/config:bundle': {
     readonly params: {  }
@@ -248,6 +266,18 @@ export interface Api {
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly seq: number; readonly rec: { readonly [name: string]: unknown } })[]; readonly nextCursor: string | null }
   }
+  'GET /v1/audit/segments': {
+    readonly params: {  }
+    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly first: number; readonly last: number; readonly bytes: number; readonly from: string; readonly to: string; readonly isSigned: boolean; readonly isHere: boolean; readonly isCompressed: boolean; readonly isArchived: boolean; readonly left: string | null; readonly state: "verified" | "damaged" | "unverified"; readonly problem: string | null })[]; readonly nextCursor: string | null }
+  }
+  'POST /v1/audit/segments': {
+    readonly params: {  }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly edge: string; readonly upTo: number; readonly receipt: string }
+  }
   'GET /v1/audit/jwks': {
     readonly params: {  }
     readonly query: {  }
@@ -277,12 +307,6 @@ export interface Api {
     readonly query: {  }
     readonly body: undefined
     readonly result: undefined
-  }
-  'POST /v1/audit/segments': {
-    readonly params: {  }
-    readonly query: {  }
-    readonly body: undefined
-    readonly result: { readonly edge: string; readonly upTo: number; readonly receipt: string }
   }
   'GET /v1/evidence': {
     readonly params: {  }

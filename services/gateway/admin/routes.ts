@@ -92,6 +92,12 @@ export const adminRoutes = {
     does: 'Pins the definition that is offered.',
     stepUp: 'accept',
   },
+  'POST /v1/pins/:namespace/:name/reject': {
+    needs: 'admin',
+    within: 'namespace',
+    does: 'Refuses the definition that is offered, in every mode, until it is accepted.',
+    stepUp: 'accept',
+  },
   'GET /v1/sessions': {
     needs: 'viewer',
     within: 'namespace',
@@ -139,6 +145,17 @@ export const adminRoutes = {
     does: 'Judges recorded calls by policies that are not in force.',
     reads: true,
   },
+  'POST /v1/policies/try': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Judges a tool call that is not made, by the policies in force or by others.',
+    reads: true,
+  },
+  'GET /v1/problems': {
+    needs: 'viewer',
+    within: 'cluster',
+    does: 'Problems of resources with file and line, where this process reads them from files.',
+  },
   'POST /v1/admin/config:bundle': {
     needs: 'admin',
     within: 'cluster',
@@ -170,6 +187,12 @@ export const adminRoutes = {
     needs: 'auditor',
     within: 'namespace',
     does: 'Signed checkpoints, the newest first.',
+    readsLedger: true,
+  },
+  'GET /v1/audit/segments': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Sealed segments of the ledger, the newest first, and whether they verified since this gateway started.',
     readsLedger: true,
   },
   'GET /v1/audit/jwks': { needs: 'none', within: 'cluster', does: 'The public keys of checkpoints.' },

@@ -10,7 +10,7 @@ import { createPolicies, createRego, createSimulation } from '../decide/policy/i
 import { createEnergy } from '../evidence/energy/index.ts'
 import type { RequestingPlane } from '../planes/mcp/index.ts'
 import { createAnswered, createDemand } from '../planes/model/index.ts'
-import { registrySlot } from '../targets/servers/index.ts'
+import { registrySlot, targetOf } from '../targets/servers/index.ts'
 import type { Callers } from './callers.ts'
 import type { Content } from './content.ts'
 import type { Evidence } from './evidence.ts'
@@ -54,8 +54,17 @@ export async function startDecisions(
 }
 
 /** Evaluates policies that are not in force for calls of the ledger. */
-export function startSimulation({ config, snapshots }: Shared, { captures }: Pick<Content, 'captures'>) {
+export function startSimulation(
+  { config, snapshots, clock }: Shared,
+  { captures, policies }: Pick<Content & Decisions, 'captures' | 'policies'>,
+) {
   return createSimulation({
+    clock,
+    inForce: () => policies.listed(),
+    targetOf(identity, server, tool) {
+      const found = snapshots.current.get(registrySlot).resolve(identity, server)
+      return isDenial(found) ? found : targetOf({ operation: 'mcp.call', server, name: tool }, found)
+    },
     auditPath: config.auditPath,
     captured: (namespace, argsSha256) => captures.read(namespace, argsSha256),
     sinksOf(identity, server, tool) {

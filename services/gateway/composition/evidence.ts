@@ -21,7 +21,11 @@ export async function startSinks(shared: Shared) {
   const head = () => audit.ledgers.of('').head()
   const clouds = keep(createCloudLoans(shared))
   const sinks = keep(await startAuditSinks({ ...shared, head, clouds }))
-  return { delivered: () => sinks.delivered(), archive: createArchive(config.auditRetention, { ...shared, clouds }) }
+  return {
+    delivered: () => sinks.delivered(),
+    states: () => sinks.states(),
+    archive: createArchive(config.auditRetention, { ...shared, clouds }),
+  }
 }
 
 export type Sinks = Awaited<ReturnType<typeof startSinks>>

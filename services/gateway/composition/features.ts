@@ -19,7 +19,7 @@ export async function startFeatures(shared: Shared, sinks: Sinks) {
   const content = await startContent(shared, callers, targets)
   const decisions = await startDecisions(shared, { ...callers, ...evidence, ...targets })
   const sessions = startSessions(shared, { ...callers, ...targets, ...decisions })
-  const simulation = startSimulation(shared, content)
+  const simulation = startSimulation(shared, { ...content, ...decisions })
   const traces = startTraces(shared, targets)
   const { memory, servers, models, agents } = targets
   const activity = await startCopies(shared, { ...callers, ...targets })

@@ -1,12 +1,14 @@
 import { createInventory } from '../operate/inventory/index.ts'
+import type { ReachabilityView } from '../planes/mcp/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
+import type { Sinks } from './evidence.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** Lists of what is in force. */
 export function inventoryOf(
-  { snapshots, live, readiness }: Pick<Shared, 'snapshots' | 'live' | 'readiness'>,
-  { policies, models, agents }: Features,
+  { snapshots, live, readiness, audit, state }: Pick<Shared, 'snapshots' | 'live' | 'readiness' | 'audit' | 'state'>,
+  { policies, models, agents, sinks, mcp }: Features & { readonly sinks: Sinks; readonly mcp: ReachabilityView },
 ) {
   return createInventory({
     policies: () => policies.listed(),
@@ -25,5 +27,11 @@ export function inventoryOf(
     agents: () => agents.listed(),
     live,
     problems: () => readiness.reasons(),
+    system: () => ({
+      ledger: audit.ledgers.of('').health === 'ok',
+      state: state.problem(),
+      sinks: sinks.states(),
+    }),
+    unreachable: (server) => mcp.unreachable(server),
   })
 }

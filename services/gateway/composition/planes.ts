@@ -7,6 +7,7 @@ import {
   createMcpPlane,
   createSharedPlane,
   McpTasks,
+  type ReachabilityView,
   type RequestingPlane,
   type ServerPlane,
   type TaskPlane,
@@ -66,7 +67,7 @@ export function sharedMcpPlane(
 export async function mcpPlane(
   shared: Shared,
   { servers, credentials, revocations, ledgers }: Features,
-): Promise<RequestingPlane & ServerPlane & TaskPlane> {
+): Promise<RequestingPlane & ServerPlane & TaskPlane & ReachabilityView> {
   const { config, sealer, log, metrics, pools, snapshots } = shared
   const tasks = shared.keep(await McpTasks.open({ ...shared, ledgers }))
   const plane = createMcpPlane({

@@ -23,6 +23,7 @@ import { openBundleFolder } from '../operate/config-bundle/index.ts'
 import { openConfigSync } from '../operate/config-sync/index.ts'
 import type { LoadAssets } from '../operate/console/index.ts'
 import type { HeldResources } from '../operate/resource-api/index.ts'
+import type { ResourceProblems } from '../operate/resource-problems/routes.ts'
 import { openStateBackend, type StateBackend } from '../operate/state-backend/index.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
 import { createSealer, loadSealKeys, type Sealer, type StdioReady } from '../planes/mcp/index.ts'
@@ -48,6 +49,8 @@ export interface GatewayOptions {
   readonly stdioSocket?: string
   /** See `StdioReady`. Absent: the bridge listens. */
   readonly stdioReady?: StdioReady
+  /** Problems of the resources, where this process reads them from files. */
+  readonly resourceProblems?: () => Promise<ResourceProblems>
   /** Files of the console; absent: there are no pages. */
   readonly consoleAssets?: LoadAssets
   /** Absent: one that reads the load of this process. */
@@ -59,7 +62,7 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   readonly metrics: GatewayMetrics
   readonly pools: PoolObservers<PoolOf<'gateway'>>
   /** Its part of the admin API. */
-  readonly state: Pick<StateBackend, 'routes'>
+  readonly state: Pick<StateBackend, 'routes' | 'problem'>
   /** As `clock`, but `now` is the clock that decides windows of budgets and rates, in all gateways the same. */
   readonly windowClock: Clock
   readonly snapshots: Snapshots

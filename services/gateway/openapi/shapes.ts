@@ -7,8 +7,10 @@ import { viewSchema as approval, argumentsSchema, grantSchema } from '../decide/
 import { acceptSchema } from '../decide/pins/routes.ts'
 import { definitionsSchema, detailSchema, serverSchema } from '../decide/pins/view.ts'
 import { simulateBody } from '../decide/policy/simulate/routes.ts'
+import { triedSchema, tryBody } from '../decide/policy/simulate/try-call.ts'
 import { askedSchema, previewSchema } from '../decide/revocations/format.ts'
 import { previewViewSchema, viewSchema as revocation } from '../decide/revocations/view.ts'
+import { segmentSchema } from '../evidence/audit/segment-views.ts'
 import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
 import { requestSchema } from '../evidence/objects/routes.ts'
 import { holdSchema } from '../evidence/retention/routes.ts'
@@ -20,6 +22,7 @@ import {
   nowSchema,
   policySchema,
 } from '../operate/inventory/view.ts'
+import { problemsSchema } from '../operate/resource-problems/routes.ts'
 
 export interface Shape {
   /** Parameters of the query, by name. */
@@ -204,6 +207,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/pins/:namespace/:name/definition': { query: { tool: text() }, answer: definitionsSchema },
   'POST /v1/admin/state:adopt': { answer: null },
   'POST /v1/pins/:namespace/:name/accept': { body: acceptSchema, answer: detailSchema },
+  'POST /v1/pins/:namespace/:name/reject': { body: acceptSchema, answer: detailSchema },
   'GET /v1/sessions': list(session, {
     ...{ ...names, user: text(), label: text(), from: time(), to: time() },
     ...{ denied: Type.Boolean(), spent: Type.Boolean(), pending: Type.Boolean(), labelled: Type.Boolean() },
@@ -236,6 +240,8 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       nextCursor: orNull(text()),
     }),
   },
+  'POST /v1/policies/try': { body: tryBody, answer: triedSchema },
+  'GET /v1/problems': { answer: problemsSchema },
   'POST /v1/admin/config:bundle': {
     body: BUNDLE_TYPE,
     answer: Type.Object({ issuer: text(), revision: Type.Integer(), applied: Type.Boolean() }),
@@ -280,6 +286,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     answer: Type.Object({ seq: whole(), line: text(), checkpoint, inclusion: Type.Array(text()) }),
   },
   'GET /v1/audit/checkpoints': list(Type.Object({ seq: whole(), rec: checkpoint })),
+  'GET /v1/audit/segments': list(segmentSchema),
   'GET /v1/audit/jwks': { answer: Type.Object({ keys: Type.Array(Type.Object({ kty: text() })) }) },
   'POST /v1/audit/anchors': {
     answer: Type.Object({ seq: whole(), checkpoint: whole(), upTo: whole(), index: whole() }),

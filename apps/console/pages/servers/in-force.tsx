@@ -81,8 +81,20 @@ const SERVER_COLUMNS: readonly Column<Server>[] = [
   {
     name: 'Address',
     width: '3fr',
-    isMain: true,
     cell: ({ url, stdio }) => (stdio ? 'runs with plat up' : <Name of={url ?? 'this gateway'} />),
+  },
+  {
+    name: 'Last request',
+    width: '9rem',
+    isMain: true,
+    cell: ({ unreachable }) =>
+      unreachable === null ? (
+        <span class="faint">no failure</span>
+      ) : (
+        <span title={unreachable}>
+          <Badge tone="bad">unreachable</Badge>
+        </span>
+      ),
   },
   {
     name: 'Shared with',

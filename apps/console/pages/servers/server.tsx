@@ -82,13 +82,15 @@ function Tools(props: {
         <Empty title="No tool is known">The gateway lists the tools at the first call of the server.</Empty>
       )}
       <ul class="tools">
-        {tools.map(({ tool, standing }) => (
+        {tools.map(({ tool, standing, rejected }) => (
           <li>
             <button type="button" aria-pressed={tool === chosen} onClick={() => choose(tool)} title={plainText(tool)}>
               <span class="tool-name">
                 <Name of={tool} />
               </span>
-              <Badge tone={TONES[standing ?? ''] ?? 'neutral'}>{WORDS[standing ?? ''] ?? 'not offered'}</Badge>
+              <Badge tone={TONES[standing ?? ''] ?? 'neutral'}>
+                {rejected ? 'rejected' : (WORDS[standing ?? ''] ?? 'not offered')}
+              </Badge>
             </button>
           </li>
         ))}
@@ -104,14 +106,14 @@ interface DefinitionProps {
 }
 
 /** The definition that is offered now, with what changed since the last pinned one. */
-function Definition({ server, tool: { tool, standing, source }, done }: DefinitionProps) {
+function Definition({ server, tool: { tool, standing, source, rejected }, done }: DefinitionProps) {
   const { client, session } = useShared()
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useState<Decision | null>(null)
   const { data, error, reload } = useLoaded(`${tool}`, (signal) =>
     client.call('GET /v1/pins/{namespace}/{name}/definition', { params: server, query: { tool }, signal }),
   )
   const before = data?.pinned.findLast((text) => text !== null) ?? undefined
-  const mayAccept = hasRole(session, 'admin') && standing !== 'pinned' && source !== 'resources'
+  const mayDecide = hasRole(session, 'admin') && standing !== 'pinned' && data !== null && data.offered !== null
   return (
     <Section title={`Definition of ${plainText(tool, 60)}`}>
       {error !== null && <Problem error={error} retry={reload} />}
@@ -133,21 +135,37 @@ function Definition({ server, tool: { tool, standing, source }, done }: Definiti
       {source === 'resources' && standing !== 'pinned' && (
         <p class="note">The pin is in an MCPServer or a ToolPolicy: change toolPins.pins there.</p>
       )}
-      {mayAccept && data !== null && data.digest !== null && data.offered !== null && (
+      {rejected && (
+        <p class="note">A person rejected this definition: the tool is hidden and refused until it is accepted.</p>
+      )}
+      {standing !== 'pinned' && standing !== null && !hasRole(session, 'admin') && (
+        <p class="note">Accepting or rejecting a definition needs the role admin.</p>
+      )}
+      {mayDecide && data.digest !== null && (
         <p class="actions">
-          <button type="button" class="primary" onClick={() => setOpen(true)}>
-            Accept this definition …
-          </button>
+          {!rejected && (
+            <button type="button" class="danger" onClick={() => setOpen('reject')}>
+              Reject …
+            </button>
+          )}
+          {source !== 'resources' && (
+            <button type="button" class="primary" onClick={() => setOpen('accept')}>
+              Accept this definition …
+            </button>
+          )}
         </p>
       )}
-      {open && data !== null && data.digest !== null && (
-        <Accept server={server} tool={tool} digest={data.digest} done={done} close={() => setOpen(false)} />
+      {open !== null && data !== null && data.digest !== null && (
+        <Decide decision={open} {...{ server, tool, done }} digest={data.digest} close={() => setOpen(null)} />
       )}
     </Section>
   )
 }
 
-interface AcceptProps {
+type Decision = 'accept' | 'reject'
+
+interface DecideProps {
+  readonly decision: Decision
   readonly server: { readonly namespace: string; readonly name: string }
   readonly tool: string
   readonly digest: string
@@ -155,19 +173,34 @@ interface AcceptProps {
   readonly close: () => void
 }
 
-/** Accepts exactly the definition that was displayed: the gateway refuses if it has changed since. */
-function Accept({ server, tool, digest, done, close }: AcceptProps) {
+/** Accepts or rejects exactly the definition that was displayed: the gateway refuses if it has changed since. */
+function Decide({ decision, server, tool, digest, done, close }: DecideProps) {
   const { client, notify } = useShared()
-  const accept = async () => {
-    await client.call('POST /v1/pins/{namespace}/{name}/accept', { params: server, body: { tool, digest } })
-    notify('The definition is accepted')
+  const isAccept = decision === 'accept'
+  const decide = async () => {
+    await client.call(`POST /v1/pins/{namespace}/{name}/${decision}`, { params: server, body: { tool, digest } })
+    notify(`The definition is ${decision}ed`)
     done()
   }
   return (
-    <Confirm title="Accept this definition" action="Accept" tone="good" confirm={accept} close={close}>
+    <Confirm
+      title={isAccept ? 'Accept this definition' : 'Reject this definition'}
+      action={isAccept ? 'Accept' : 'Reject'}
+      tone={isAccept ? 'good' : 'bad'}
+      confirm={decide}
+      close={close}
+    >
       <p>
-        Agents that may call <Name of={tool} /> receive this definition and follow it. To reject it, close this: the
-        tool stays as it is now.
+        {isAccept ? (
+          <>
+            Agents that may call <Name of={tool} /> receive this definition and follow it.
+          </>
+        ) : (
+          <>
+            <Name of={tool} /> is hidden from agents and refused, in every mode, until this definition is accepted or
+            the server offers another one.
+          </>
+        )}
       </p>
       <p>
         <code class="digest">{digest}</code>

@@ -36,6 +36,8 @@ export interface ToolState {
   readonly pins: readonly string[]
   /** Origin of the pins: resources, or the journal (learned or accepted). */
   readonly source: 'resources' | 'journal' | null
+  /** A person rejected the definition offered last. */
+  readonly rejected: boolean
 }
 
 interface ObservedTool {
@@ -52,6 +54,8 @@ class ServerTools {
   readonly learned = new Map<string, string>()
   /** `<tool>\n<digest>` of reported drifts. */
   readonly reported = new Set<string>()
+  /** Digests of definitions that a person rejected, by tool name. */
+  readonly rejected = new Map<string, Set<string>>()
   /** Definitions offered last, by tool name. */
   readonly seen = new Map<string, ObservedTool>()
 }
@@ -127,6 +131,18 @@ export class PinBook {
     return learned === digest ? 'pinned' : 'drifted'
   }
 
+  /** Whether a person rejected this definition, and none accepted it since. */
+  isRejected(server: string, { name, digest }: Pick<Offered, 'name' | 'digest'>): boolean {
+    return this.#servers.peek(server)?.rejected.get(name)?.has(digest) ?? false
+  }
+
+  /** Number of rejected definitions of a tool, or of all tools of a server. */
+  rejectedCount(server: string, tool?: string): number {
+    const rejected = this.#servers.peek(server)?.rejected
+    if (tool !== undefined) return rejected?.get(tool)?.size ?? 0
+    return [...(rejected?.values() ?? [])].reduce((sum, { size }) => sum + size, 0)
+  }
+
   /** Known servers. */
   servers(): Iterable<string> {
     return this.#servers.keys()
@@ -144,11 +160,12 @@ export class PinBook {
     return [...names].toSorted().map((tool): ToolState => {
       const digest = known?.seen.get(tool)?.digest ?? null
       const standing = digest === null ? null : this.standing(server, rules, { name: tool, digest })
+      const rejected = standing !== 'pinned' && digest !== null && this.isRejected(server, { name: tool, digest })
       const pinned = rules.pins.get(tool)
-      if (pinned !== undefined) return { tool, digest, standing, pins: [...pinned], source: 'resources' }
+      if (pinned !== undefined) return { tool, digest, standing, pins: [...pinned], source: 'resources', rejected }
       const learned = known?.learned.get(tool)
       const pins = learned === undefined ? [] : [learned]
-      return { tool, digest, standing, pins, source: learned === undefined ? null : 'journal' }
+      return { tool, digest, standing, pins, source: learned === undefined ? null : 'journal', rejected }
     })
   }
 
@@ -157,15 +174,19 @@ export class PinBook {
     return this.#texts.peek(digest) ?? null
   }
 
-  /** Makes this the pinned definition of a tool unless the rules pin another. Resolves when durable. */
-  async accept(
+  /**
+   * `accepted`: makes this the pinned definition of a tool unless the rules pin another; `rejected`: refuses it until it is accepted. Resolves when
+   * durable.
+   */
+  async decide(
     server: string,
+    t: 'accepted' | 'rejected',
     { tool, digest, by }: { readonly tool: string; readonly digest: string; readonly by: string },
   ): Promise<void> {
     const definition = this.definition(digest)
-    const accepted = { t: 'accepted', tool, digest, ...(definition !== null && { definition }), by } as const
-    await this.#options.journal.append(server, [accepted])
-    this.#apply(server, accepted)
+    const decided = { t, tool, digest, ...(definition !== null && { definition }), by }
+    await this.#options.journal.append(server, [decided])
+    this.#apply(server, decided)
   }
 
   #stand(server: string, known: ServerTools, rules: PinRules, tool: Offered): Standing {
@@ -178,7 +199,8 @@ export class PinBook {
     ) {
       this.#keep(server, 'drifted', tool)
     }
-    const learns = standing === 'unpinned' && rules.mode === 'learn' && digest !== NO_DIGEST
+    const learns =
+      standing === 'unpinned' && rules.mode === 'learn' && digest !== NO_DIGEST && !this.isRejected(server, tool)
     if (!learns || known.learned.size >= TOOLS_PER_SERVER_MAX) return standing
     this.#keep(server, 'learned', tool)
     return 'pinned'
@@ -195,15 +217,18 @@ export class PinBook {
   #apply(server: string, { t, tool, digest, definition }: PinEvent): void {
     const known = this.#of(server)
     if (definition !== undefined) this.#keepText(digest, definition)
+    if (t === 'rejected') return void known.rejected.getOrInsertComputed(tool, () => new Set()).add(digest)
+    if (t === 'accepted') known.rejected.get(tool)?.delete(digest)
     if (t !== 'drifted') known.learned.set(tool, digest)
     else if (known.reported.size < TOOLS_PER_SERVER_MAX) known.reported.add(`${tool}\n${digest}`)
   }
 
   /** Rebuilds the state from the journal. */
   #replace(entries: readonly JournalEntry<PinEvent>[]): void {
-    for (const { learned, reported } of this.#servers.values()) {
+    for (const { learned, reported, rejected } of this.#servers.values()) {
       learned.clear()
       reported.clear()
+      rejected.clear()
     }
     for (const { key, event } of entries) this.#apply(key, event)
   }

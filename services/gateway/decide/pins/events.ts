@@ -3,17 +3,17 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 /**
- * Journal events of a server: the definition first seen in mode `learn`, definitions that differ from every pin (each once), and
- * accepted definitions.
+ * Journal events of a server: the definition first seen in mode `learn`, definitions that differ from every pin (each once),
+ * accepted and rejected definitions.
  */
 const eventSchema = Type.Object(
   {
-    t: Type.Enum(['learned', 'drifted', 'accepted'], { type: 'string' }),
+    t: Type.Enum(['learned', 'drifted', 'accepted', 'rejected'], { type: 'string' }),
     tool: Type.String({ minLength: 1 }),
     digest: Type.String({ minLength: 1 }),
     /** Canonical form of the definition; absent if too long. */
     definition: Type.Optional(Type.String()),
-    /** The person who accepted it. */
+    /** The person who accepted or rejected it. */
     by: Type.Optional(Type.String({ minLength: 1 })),
   },
   { additionalProperties: false },

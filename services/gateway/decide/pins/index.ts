@@ -10,7 +10,7 @@ import { PinBook, type PinNotice } from './book.ts'
 import { offeredTools } from './definition.ts'
 import { decodePinEvent } from './events.ts'
 import { createPinReports } from './report.ts'
-import { createPinRoutes, type PinAcceptance } from './routes.ts'
+import { createPinRoutes, type PinDecided } from './routes.ts'
 import { type PinRules, treatment } from './rules.ts'
 import { createPinStage, type ListTools } from './stage.ts'
 import type { ServerPins } from './view.ts'
@@ -60,19 +60,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const count = createEventCounter(metrics)
   const journal = await journals.open({ name: 'pins', path: config.pinStorePath, decode: decodePinEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
-  const notify = ({ server, t, tool, digest }: PinNotice) => {
-    // The series of a server has the name that calls use.
-    count(server.slice(server.indexOf('/') + 1), t)
-    if (t !== 'drifted') return
-    log.warn({ server, tool, digest }, 'tool definition differs from its pins')
-    const record = { kind: 'alert', alert: 'pin.drift', server, tool, digest } as const
-    ledgers.of('').append(record).catch(failed('a changed tool could not be recorded in the ledger'))
-  }
-  const accepted = ({ server, tool, digest, by }: PinAcceptance) => {
-    log.info({ server, tool, digest, by }, 'a changed tool was accepted')
-    const record = { kind: 'alert', alert: 'pin.accepted', server, tool, digest, by } as const
-    ledgers.of('').append(record).catch(failed('an accepted tool could not be recorded in the ledger'))
-  }
+  const { notify, decided } = createPinReporter({ ledgers, log, count })
   const book = await PinBook.open({
     journal,
     clock,
@@ -85,8 +73,8 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
     routes: createPinRoutes({
       book,
       reports,
-      onAccepted: accepted,
-      onFault: failed('an accepted tool could not be stored'),
+      onDecided: decided,
+      onFault: failed('a decision about a tool could not be stored'),
     }),
     stage: createPinStage({
       book,
@@ -104,7 +92,9 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       const offered = await offeredTools(tools)
       const standings = book.observe(key, found, offered)
       const refused = new Set(
-        offered.filter((_, at) => treatment(found, standings[at] ?? 'unpinned') === 'refuse').map(({ name }) => name),
+        offered
+          .filter((tool, at) => treatment(found, standings[at] ?? 'unpinned', book.isRejected(key, tool)) === 'refuse')
+          .map(({ name }) => name),
       )
       for (const _ of refused) count(server, 'hidden')
       return tools.map((tool) => !refused.has(nameOf(tool)))
@@ -112,6 +102,34 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
     async close() {
       book.close()
       await journal.close()
+    },
+  }
+}
+
+interface ReporterParts extends Pick<PinsParts, 'ledgers' | 'log'> {
+  readonly count: (server: string, event: PinMetric) => void
+}
+
+/** Counts, logs and records changes of tools, and decisions of people about them. */
+function createPinReporter({ ledgers, log, count }: ReporterParts) {
+  const record = (change: Omit<PinNotice, 't'> & { readonly alert: string; readonly by?: string }) =>
+    ledgers
+      .of('')
+      .append({ kind: 'alert', ...change })
+      .catch((error: unknown) =>
+        log.error({ error: reasonOf(error), alert: change.alert }, 'a change of a tool could not be recorded'),
+      )
+  return {
+    notify({ server, t, tool, digest }: PinNotice) {
+      // The series of a server has the name that calls use.
+      count(server.slice(server.indexOf('/') + 1), t)
+      if (t !== 'drifted') return
+      log.warn({ server, tool, digest }, 'tool definition differs from its pins')
+      void record({ alert: 'pin.drift', server, tool, digest })
+    },
+    decided({ decision, server, tool, digest, by }: PinDecided) {
+      log.info({ server, tool, digest, by }, `a changed tool was ${decision}`)
+      void record({ alert: `pin.${decision}`, server, tool, digest, by })
     },
   }
 }

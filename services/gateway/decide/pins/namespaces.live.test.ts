@@ -33,7 +33,7 @@ async function served() {
     of: () => ({ append: async () => head, enter() {}, head: () => head, health: 'ok', close: async () => {} }),
   }
   const admin = createAdmin({ ...frame, env: {}, ledgers, log: silentLog })
-  const routes = createPinRoutes({ book, reports, onAccepted() {}, onFault })
+  const routes = createPinRoutes({ book, reports, onDecided() {}, onFault })
   return await listen({
     address: '127.0.0.1:0',
     clock,
@@ -43,7 +43,7 @@ async function served() {
   })
 }
 
-test('only roles in the namespace of a server show and accept its pins', async (t) => {
+test('only roles in the namespace of a server show, reject and accept its pins', async (t) => {
   const listener = await served()
   t.after(() => listener.close())
   const ask = async (user: string, path: string, body?: object) => {
@@ -53,8 +53,8 @@ test('only roles in the namespace of a server show and accept its pins', async (
     })
     return { status: response.status, body: JSON.parse(await response.text()) }
   }
-  const accept = (user: string, server: string) =>
-    ask(user, `/${server}/accept`, { tool: 'open', digest: digestOf('a') })
+  const accept = (user: string, server: string, decision = 'accept') =>
+    ask(user, `/${server}/${decision}`, { tool: 'open', digest: digestOf('a') })
   for (const user of ['ada', 'vic']) {
     assert.deepEqual(
       (await ask(user, '')).body.items.map(({ id }: { id: string }) => id),
@@ -69,5 +69,12 @@ test('only roles in the namespace of a server show and accept its pins', async (
   assert.equal((await accept('vic', 'shop/till')).status, 403)
   // `kit` can accept in bank and only view shop.
   assert.equal((await accept('kit', 'shop/till')).status, 403)
+  for (const [user, server] of [
+    ['ada', 'bank/vault'],
+    ['vic', 'shop/till'],
+    ['kit', 'shop/till'],
+  ] as const)
+    assert.match(String((await accept(user, server, 'reject')).status), /^40[34]$/)
+  assert.equal((await accept('ada', 'shop/till', 'reject')).body.tools[0].rejected, true)
   assert.equal((await accept('ada', 'shop/till')).status, 200)
 })

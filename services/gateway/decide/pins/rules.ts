@@ -18,7 +18,9 @@ export type Standing = 'pinned' | 'drifted' | 'unpinned'
 /** Treatment of a tool. */
 export type PinDecision = 'pass' | 'approve' | 'refuse'
 
-export function treatment(rules: PinRules, standing: Standing): PinDecision {
+/** A definition that a person rejected is refused in every mode, unless it is pinned. */
+export function treatment(rules: PinRules, standing: Standing, isRejected: boolean): PinDecision {
+  if (isRejected && standing !== 'pinned') return 'refuse'
   if (rules.mode === 'learn' || standing === 'pinned') return 'pass'
   if (standing === 'unpinned') return rules.allowUnpinned ? 'pass' : 'refuse'
   return rules.onChange === 'alert' ? 'pass' : rules.onChange === 'approve' ? 'approve' : 'refuse'

@@ -124,7 +124,7 @@ test('definitions learned or accepted on one replica apply on the others', async
   assert.deepEqual(one.observe('s', rules, [first]), ['pinned'])
   assert.equal(other.standing('s', rules, first), 'pinned')
   assert.deepEqual(other.observe('s', rules, [changed]), ['drifted'])
-  await other.accept('s', { tool: 'read', digest: changed.digest, by: 'user:ada' })
+  await other.decide('s', 'accepted', { tool: 'read', digest: changed.digest, by: 'user:ada' })
   assert.deepEqual([one.standing('s', rules, changed), one.standing('s', rules, first)], ['pinned', 'drifted'])
   for (const book of [one, other]) book.close()
 })

@@ -30,8 +30,8 @@ const NO_PIN = { pin: null } as const
 
 /**
  * The stage `pins`: admits a call only while the tool's definition is the accepted one (docs/spec/crds.md, `toolPins`). Mode `learn`
- * neither waits nor refuses. Mode `enforce` first fetches a definition that was not offered lately, so that callers that never list
- * tools cannot bypass the check.
+ * neither waits nor refuses, but for tools of which a person rejected a definition. Mode `enforce` first fetches a definition that was not offered lately,
+ * so that callers that never list tools cannot bypass the check.
  */
 export function createPinStage(options: PinStageOptions): Stage<'pins', 'identity' | 'target', 'pin'> {
   const { book, rules, cacheMs, onRefused } = options
@@ -40,9 +40,13 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
     const { server, key, tool } = call.facts.target
     const offered = { name: tool ?? '', digest: digest ?? NO_DIGEST }
     const standing = digest === null ? 'unpinned' : book.standing(key, found, offered)
-    const treated = treatment(found, standing)
+    const isRejected = book.isRejected(key, offered)
+    const treated = treatment(found, standing, isRejected)
     if (treated !== 'pass') onRefused(server, treated === 'refuse' ? 'denied' : 'held')
-    if (treated === 'refuse') return deny('tool_pin_mismatch', `${server}/${tool} does not match its pins: ${standing}`)
+    if (treated === 'refuse') {
+      const why = isRejected ? 'a person rejected the definition that is offered' : standing
+      return deny('tool_pin_mismatch', `${server}/${tool} does not match its pins: ${why}`)
+    }
     // In mode `learn` the definition may become known between a call and its repetition, so approvals are not bound to it.
     const bound = found.mode === 'enforce' ? digest : null
     return { pin: { digest: bound, mode: found.mode, approve: treated === 'approve' } satisfies ToolPin }
@@ -58,8 +62,9 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
       if (found === null || tool === null) return NO_PIN
       const digest = book.lastSeen(key, tool, cacheMs)
       if (digest !== null) return judged(call, found, digest)
-      const fetched = fetches.fetch(call, found)
-      if (found.mode === 'learn') {
+      const isNeeded = found.mode === 'enforce' || book.rejectedCount(key, tool) > 0
+      const fetched = fetches.fetch(call, found, isNeeded)
+      if (!isNeeded) {
         fetched.catch(options.onFault)
         return judged(call, found, null)
       }
@@ -80,13 +85,13 @@ class Fetches {
   }
 
   /** Returns the reason why the tools cannot be known, or null. */
-  fetch(call: PinnedCall, rules: PinRules): Promise<Denial | null> {
+  fetch(call: PinnedCall, rules: PinRules, isNeeded: boolean): Promise<Denial | null> {
     const { key } = call.facts.target
     const running = this.#running.get(key)
     if (running !== undefined) return running
     const lately = this.#lately.get(key)
     // If a call depends on the list, a failure is not cached.
-    if (lately === 'listed' || (lately === 'failed' && rules.mode === 'learn')) return FETCHED
+    if (lately === 'listed' || (lately === 'failed' && !isNeeded)) return FETCHED
     const fetched = this.#fetch(call, rules).finally(() => this.#running.delete(key))
     this.#running.set(key, fetched)
     return fetched

@@ -30,6 +30,8 @@ const toolProperties = {
   standing: Type.Union([Type.Enum(['pinned', 'drifted', 'unpinned']), Type.Null()]),
   pins: Type.Array(Type.String()),
   source: Type.Union([Type.Enum(['resources', 'journal']), Type.Null()]),
+  /** A person rejected the definition offered last: it is hidden and refused in every mode. */
+  rejected: Type.Boolean(),
 }
 
 const toolSchema = Type.Object(toolProperties)

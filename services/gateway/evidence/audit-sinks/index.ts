@@ -6,7 +6,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { SinkConfig } from './config.ts'
 import { createSinkMetrics } from './metrics.ts'
 import { type Clouds, createReceiver } from './receivers/receivers.ts'
-import { Sink } from './sink.ts'
+import { Sink, type SinkState } from './sink.ts'
 
 /** Interval of lag updates, in milliseconds: it grows while a receiver is unreachable. */
 const LAG_EVERY_MS = 1_000
@@ -28,6 +28,8 @@ export interface AuditSinksParts {
 export interface AuditSinks {
   /** The last record that every sink has delivered; infinite without sinks. */
   delivered(): number
+  /** Each sink with its backlog. */
+  states(): readonly SinkState[]
   close(): Promise<void>
 }
 
@@ -66,6 +68,7 @@ export async function startAuditSinks(parts: AuditSinksParts): Promise<AuditSink
   })
   return {
     delivered: () => Math.min(...sinks.map((sink) => sink.delivered)),
+    states: () => sinks.map((sink) => sink.state),
     async close() {
       stopLag()
       await closeAll()

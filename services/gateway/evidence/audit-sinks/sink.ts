@@ -27,6 +27,14 @@ export interface SinkParts {
   readonly metrics: SinkMetrics
 }
 
+export interface SinkState {
+  readonly name: string
+  /** Records of the ledger that wait for delivery. */
+  readonly lag: number
+  /** The last delivery failed; it is repeated. */
+  readonly isFailing: boolean
+}
+
 /**
  * Streams the ledger to one receiver, in order and from its cursor. The cursor passes a record only when the receiver or the dead-letter
  * file has it: after a crash the last batch may be repeated.
@@ -42,7 +50,7 @@ export class Sink {
   /** Result that is not yet on disk: dead letters to write, and then the new cursor. */
   #owed: { readonly letters: DeadLetter[]; readonly last: ReadLine; readonly delivered: number } | null = null
   #refusals = 0
-  #state: 'running' | 'closing' | 'closed' = 'running'
+  #phase: 'running' | 'closing' | 'closed' = 'running'
   #wake: () => void = () => {}
   #running: Promise<void> = Promise.resolve()
 
@@ -81,30 +89,36 @@ export class Sink {
     return this.#done
   }
 
+  /** Records that wait, and whether the last delivery failed. */
+  get state(): SinkState {
+    const { config, head } = this.#parts
+    return { name: config.name, lag: Math.max(0, head().seq - this.#done), isFailing: this.#backoff.isFailing }
+  }
+
   tellLag(): void {
-    const { config, head, metrics } = this.#parts
-    metrics.lag(config.name, Math.max(0, head().seq - this.#done))
+    const { name, lag } = this.state
+    this.#parts.metrics.lag(name, lag)
   }
 
   /** Delivers remaining records while the receiver accepts them, and stops. */
   async close(): Promise<void> {
-    this.#state = 'closing'
+    this.#phase = 'closing'
     this.#wake()
     const late = Promise.withResolvers<void>()
     const cancel = this.#parts.clock.after(LAST_WORDS_MS, late.resolve)
     await Promise.race([this.#running, late.promise])
     cancel()
-    this.#state = 'closed'
+    this.#phase = 'closed'
     await this.#reader.close()
   }
 
   async #run(): Promise<void> {
     for (;;) {
       const pauseMs = await this.#turn()
-      if (this.#state === 'closed' || (this.#state === 'closing' && pauseMs > 0 && this.#isIdle)) return
-      if (pauseMs > 0 && this.#state === 'running') await this.#rest(pauseMs)
+      if (this.#phase === 'closed' || (this.#phase === 'closing' && pauseMs > 0 && this.#isIdle)) return
+      if (pauseMs > 0 && this.#phase === 'running') await this.#rest(pauseMs)
       // An unreachable receiver would not get the remaining records either.
-      if (this.#state !== 'running' && this.#backoff.isFailing) return
+      if (this.#phase !== 'running' && this.#backoff.isFailing) return
     }
   }
 
@@ -184,7 +198,7 @@ export class Sink {
   async #settle(): Promise<number> {
     const { config, metrics, log } = this.#parts
     const owed = this.#owed
-    if (owed === null || this.#state === 'closed') return 0
+    if (owed === null || this.#phase === 'closed') return 0
     for (let letter = owed.letters[0]; letter !== undefined; letter = owed.letters[0]) {
       if (!(await this.#deadLetters.add(letter)))
         return this.#failed(`${this.#deadLetters.path} is full: look into it and move it away`)
@@ -209,7 +223,7 @@ export class Sink {
 
   #failed(reason: string, retryAfterMs = 0): number {
     const { config, log, metrics } = this.#parts
-    if (this.#state === 'closed') return 0
+    if (this.#phase === 'closed') return 0
     metrics.failed(config.name)
     if (!this.#backoff.isFailing) log.warn({ sink: config.name, reason }, 'audit sink delivery failed, will retry')
     return Math.max(this.#backoff.failed(), retryAfterMs)

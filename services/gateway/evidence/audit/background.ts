@@ -22,6 +22,8 @@ export interface DamagedSegment {
 export interface Verification {
   /** Damaged segments that were found so far, the first 100. */
   readonly damaged: readonly DamagedSegment[]
+  /** Problem of the segment that begins with this record; null: it verified; undefined: not verified so far. */
+  problemOf(first: number): string | null | undefined
   stop(): Promise<void>
 }
 
@@ -34,13 +36,18 @@ export async function verifyInBackground({ config, log, metrics, unread }: Backg
   const damagedGauge = metrics.gauge('plat_gateway_audit_damaged_segments').labels({})
   const damaged: DamagedSegment[] = []
   const count = { verified: 0, damaged: 0 }
+  /** By the first record of each segment. */
+  const problems = new Map<number, string | null>()
+  const problemOf = (first: number) => problems.get(first)
   verified.set(0)
   damagedGauge.set(0)
-  if (bytesPerSecond === 0 || (unread === null && !(await hasSegments(path)))) return { damaged, async stop() {} }
+  if (bytesPerSecond === 0 || (unread === null && !(await hasSegments(path))))
+    return { damaged, problemOf, async stop() {} }
   const stop = await verifySegments(path, {
     bytesPerSecond,
     unread,
     onSegment({ path: segment, first, last, problem }) {
+      problems.set(first, problem)
       if (problem === null) {
         if (segment !== path) verified.set(++count.verified)
         return
@@ -52,7 +59,7 @@ export async function verifyInBackground({ config, log, metrics, unread }: Backg
     onFault: (error) =>
       log.error({ path, error: error.message }, 'sealed segments of the audit ledger cannot be verified'),
   })
-  return { damaged, stop }
+  return { damaged, problemOf, stop }
 }
 
 async function hasSegments(path: string): Promise<boolean> {

@@ -140,7 +140,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
     recent: () => recent.all(),
     segments,
     onUnavailable: (notify) => void followers.push(notify),
-    routes: createAuditRoutes({ path, head: () => ledger.head(), damaged: verification?.damaged ?? [], keyring, log }),
+    routes: createAuditRoutes({ path, head: () => ledger.head(), verification, keyring, log }),
     async close() {
       await verification?.stop()
       await checkpoints?.close()

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -191,4 +192,23 @@ test('records are selected by members and text, and the newest come first', asyn
   assert.deepEqual((await seqs('denied=true')).seqs, [])
   for (const query of ['order=up', 'denied=yes', 'text=', `text=${'x'.repeat(257)}`, 'text=a&text=b'])
     assert.equal((await ask(`records?${query}`)).status, 400, query)
+})
+
+test('sealed segments are listed with the state of their verification', async (t) => {
+  const auditPath = join(tempFolder(), 'audit.jsonl')
+  const first = await setUp(t, { auditPath, auditSegmentBytes: 65_536 })
+  assert.deepEqual((await first.ask('segments')).body.items, [])
+  await first.act(200)
+  await until(async () => (await first.ask('segments')).body.items.length > 1, 'two segments')
+  assert.equal((await first.ask('segments')).body.items[0].state, 'unverified')
+  await first.gateway.drain()
+  const [file = ''] = globSync(`${auditPath.replace('.jsonl', '')}*.jsonl`).filter((name) => name !== auditPath)
+  const text = readFileSync(file, 'utf8')
+  writeFileSync(file, text.replace('shop/a1"', 'shop/aX"'))
+  const { ask } = await setUp(t, { auditPath, auditSegmentBytes: 65_536 })
+  const states = async () => (await ask('segments')).body.items.map(({ state }: { state: string }) => state)
+  await until(async () => !(await states()).includes('unverified'), 'the verification')
+  assert.deepEqual((await states()).toSorted().slice(0, 2), ['damaged', 'verified'])
+  const { items, nextCursor } = (await ask('segments?limit=1')).body
+  assert.deepEqual([items.length, nextCursor !== null, items[0].isHere, items[0].left], [1, true, true, null])
 })

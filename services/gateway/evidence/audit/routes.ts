@@ -20,19 +20,21 @@ import {
   flagIn,
   limitOf,
   momentIn,
+  page,
   parameter,
   queried,
   seqIn,
 } from '../../admin/index.ts'
-import type { DamagedSegment } from './background.ts'
+import type { Verification } from './background.ts'
 import type { Keyring } from './keyring.ts'
+import { segmentViews } from './segment-views.ts'
 
 export interface AuditRoutesOptions {
   readonly path: string
   /** The last durable record. */
   readonly head: () => { readonly seq: number; readonly hash: string }
-  /** Sealed segments that do not verify, as far as they were found. */
-  readonly damaged: readonly DamagedSegment[]
+  /** Verification of sealed segments; null: there is none. */
+  readonly verification: Verification | null
   readonly keyring: Keyring
   readonly log: Log
 }
@@ -41,12 +43,17 @@ export interface AuditRoutesOptions {
 const TEXT_MAX_CHARS = 256
 
 /** `/v1/audit`: head, records, proofs, checkpoints and their public keys (admin API shapes). */
-export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRoutesOptions): AdminRoutes {
+export function createAuditRoutes({ path, head, verification, keyring, log }: AuditRoutesOptions): AdminRoutes {
   return {
     mount(context) {
       context.on('GET /v1/audit/head', async () => {
         const { seq, hash } = head()
-        return { seq, hash, checkpoint: (await lastCheckpoint(path))?.rec ?? null, damagedSegments: damaged }
+        return {
+          seq,
+          hash,
+          checkpoint: (await lastCheckpoint(path))?.rec ?? null,
+          damagedSegments: verification?.damaged ?? [],
+        }
       })
       context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
         const newestFirst = isNewestFirst(query)
@@ -78,6 +85,9 @@ export function createAuditRoutes({ path, head, damaged, keyring, log }: AuditRo
         const { items, next } = await newestCheckpoints(checkpointsPath(path), limitOf(query), before)
         return { items, nextCursor: next === null ? null : String(next) }
       })
+      context.on('GET /v1/audit/segments', async ({ query }) =>
+        page(await segmentViews(path, (first) => verification?.problemOf(first)), query),
+      )
       context.on('GET /v1/audit/jwks', () => ({ keys: keyring.published() }))
     },
   }

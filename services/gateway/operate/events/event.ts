@@ -21,7 +21,7 @@ export function eventOf(rec: Rec): GatewayEvent | null {
   if (alert === 'budget.threshold') {
     return { type: alert, namespace: null, data: { budget, key, window, percent, spent, cap, unit, currency } }
   }
-  if (alert === 'pin.drift' || alert === 'pin.accepted') {
+  if (alert === 'pin.drift' || alert === 'pin.accepted' || alert === 'pin.rejected') {
     return { type: alert, namespace: String(server).split('/')[0] ?? '', data: { server, tool, digest } }
   }
   return null

@@ -1,7 +1,7 @@
 import { type AdminRoutes, type Caller, page } from '../../admin/index.ts'
 import { agentViews } from './agents.ts'
 import { modelView, seenRoute } from './models.ts'
-import { nowView } from './now.ts'
+import { nowView, seenServers } from './now.ts'
 import type { InventoryParts } from './parts.ts'
 import { policyView } from './policies.ts'
 import { serverView } from './servers.ts'
@@ -23,11 +23,9 @@ export function createInventory(parts: InventoryParts): { readonly routes: Admin
       })
       context.on('GET /v1/servers', async ({ query }, _reply, caller) => {
         const sees = seenBy(caller)
-        const isSeen = ({ namespace, sharedWith }: ReturnType<typeof parts.servers>[number]) =>
-          namespace === null || sees(namespace) || sharedWith.some(sees)
-        const seen = parts.servers().filter(isSeen)
+        const seen = seenServers(caller, parts)
         return ordered(
-          seen.map((one) => serverView(one, sees)),
+          seen.map((one) => serverView(one, { sees, unreachable: parts.unreachable(one.upstream.key) })),
           query,
         )
       })

@@ -30,7 +30,7 @@ const SERVER = {
 const KEY = 'aB3dE6gH9jK2mN5pQ8sT1vW4'
 
 /** A gateway with files of two namespaces. */
-async function setUp(t: TestContext) {
+async function setUp(t: TestContext, more: object = {}) {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -50,6 +50,7 @@ async function setUp(t: TestContext) {
   await put('policies.json', policies([DENY, READ]))
   const servers = {
     'default/notes': { ...SERVER, url: upstream.url },
+    'default/gone': { ...SERVER, url: 'http://127.0.0.1:9/mcp' },
     'bank/core': { ...SERVER, url: 'http://127.0.0.1:9/mcp?key=secret', namespaces: ['farm'] },
     'bank/teller-own': { ...SERVER, url: `http://127.0.0.1:9/s/${KEY}/own`, implicit: true },
   }
@@ -67,6 +68,7 @@ async function setUp(t: TestContext) {
   await put('agents.json', JSON.stringify({ version: 1, agents: { 'bank/teller': { ...teller, allowedCallers: [] } } }))
   const people = await provider(t)
   const { gateway, issuer } = await started(t, {
+    ...more,
     policyFile: join(dir, 'policies.json'),
     upstreamsFile: join(dir, 'upstreams.json'),
     modelsFile: join(dir, 'models.json'),
@@ -80,7 +82,7 @@ async function setUp(t: TestContext) {
       namespaceRoles: { bank: { viewer: ['bank', 'audit'], auditor: ['audit'] }, farm: { viewer: ['farm'] } },
     },
   })
-  const token = issuer.token({ scope: 'tools:notes models:shared' })
+  const token = issuer.token({ scope: 'tools:notes tools:gone models:shared' })
   const as = (group: string) => people.token({ groups: [group] })
   return { gateway, token, as, policies, put }
 }
@@ -189,16 +191,38 @@ test('calls in progress are counted for those who may see them, and health for t
     const response = await fetch(`${gateway.adminUrl}/v1/now`, { headers: { authorization: `Bearer ${secret}` } })
     return { status: response.status, body: JSON.parse(await response.text()) }
   }
-  assert.deepEqual((await now()).body, { calls: { total: 0, long: 0 }, sessions: 0, agents: [], problems: [] })
+  assert.deepEqual((await now()).body, {
+    ...{ calls: { total: 0, long: 0 }, sessions: 0, agents: [], problems: [], unreachable: [] },
+    health: { ledger: true, state: null, sinks: [] },
+  })
   const call = callTool({ url: gateway.url, token }, 'notes', 'held')
   await until(async () => (await now()).body.calls.total === 1, 'the call waits')
   assert.partialDeepStrictEqual((await now()).body, { sessions: 1, agents: [{ id: 'default/assistant', calls: 1 }] })
   const { status, body } = await now(await as('bank'))
   assert.deepEqual([status, body.calls.total, body.agents, body.problems], [200, 0, [], null])
+  assert.equal(body.health, null)
   await fetch(`${gateway.adminUrl}/v1/revocations`, {
     method: 'POST',
     headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
     body: JSON.stringify({ target: { all: true } }),
   })
   await call
+})
+
+test('a sink that fails and a server that cannot be reached are part of the health, each for those who may see it', async (t) => {
+  const sink = { name: 'siem', type: 'http', url: 'http://127.0.0.1:9/records', format: 'json', pollIntervalMillis: 5 }
+  const { gateway, token, as } = await setUp(t, { auditSinks: [sink] })
+  const now = async (secret = TOKEN) => {
+    const response = await fetch(`${gateway.adminUrl}/v1/now`, { headers: { authorization: `Bearer ${secret}` } })
+    return JSON.parse(await response.text())
+  }
+  await callTool({ url: gateway.url, token }, 'gone', 'read', { n: 1 })
+  await until(async () => (await now()).health.sinks[0].isFailing, 'the failed delivery')
+  const { health, unreachable } = await now()
+  assert.ok(health.sinks[0].lag > 0)
+  assert.deepEqual(unreachable, [{ id: 'default/gone', reason: 'it does not accept connections' }])
+  const gone = (await list(gateway, 'servers')).items.find(({ id }: { id: string }) => id === 'default/gone')
+  assert.equal(gone.unreachable, 'it does not accept connections')
+  const bank = await now(await as('bank'))
+  assert.deepEqual([bank.health, bank.unreachable], [null, []])
 })

@@ -1,12 +1,22 @@
 import type { Caller } from '../../admin/index.ts'
-import type { InventoryParts } from './parts.ts'
+import type { InventoryParts, ListedServer } from './parts.ts'
 import type { NowView } from './view.ts'
 
-/** Agents in a response. */
+/** Agents, and servers that cannot be reached, in a response. */
 const AGENTS_MAX = 20
+const UNREACHABLE_MAX = 100
+
+/** Servers that a caller may see: of its namespaces, shared with one of them, or of the gateway. */
+export function seenServers(caller: Caller, { servers }: Pick<InventoryParts, 'servers'>): readonly ListedServer[] {
+  return servers().filter(
+    ({ namespace, sharedWith }) =>
+      namespace === null || caller.sees(namespace) || sharedWith.some((one) => caller.sees(one)),
+  )
+}
 
 /** Counts the calls in progress that a caller may see; and what makes the gateway unready, for callers with a role in all namespaces. */
-export function nowView(caller: Caller, { live, problems }: Pick<InventoryParts, 'live' | 'problems'>): NowView {
+export function nowView(caller: Caller, parts: InventoryParts): NowView {
+  const { live, problems, system } = parts
   const agents = new Map<string, number>()
   const sessions = new Set<string>()
   const seen = new Map<string, boolean>()
@@ -25,5 +35,16 @@ export function nowView(caller: Caller, { live, problems }: Pick<InventoryParts,
     sessions: sessions.size,
     agents: busiest.map(([id, calls]) => ({ id, calls })),
     problems: caller.sees(null) ? [...problems()] : null,
+    health: caller.sees(null) ? healthOf(system()) : null,
+    unreachable: seenServers(caller, parts)
+      .flatMap(({ upstream: { key } }) => {
+        const reason = parts.unreachable(key)
+        return reason === null ? [] : [{ id: key, reason }]
+      })
+      .slice(0, UNREACHABLE_MAX),
   }
+}
+
+function healthOf({ ledger, state, sinks }: ReturnType<InventoryParts['system']>): NonNullable<NowView['health']> {
+  return { ledger, state, sinks: [...sinks] }
 }

@@ -89,6 +89,14 @@ interface CallerName {
   readonly session: string
 }
 
+export interface SystemHealth {
+  /** Whether the ledger can be written. */
+  readonly ledger: boolean
+  /** Why the state database cannot be used; null: it can. */
+  readonly state: string | null
+  readonly sinks: readonly { readonly name: string; readonly lag: number; readonly isFailing: boolean }[]
+}
+
 /** Lists of the features: policies, servers, routes and agents in force. */
 export interface InventoryParts {
   policies(): ListedPolicies
@@ -104,4 +112,8 @@ export interface InventoryParts {
   readonly live: { each(visit: (call: { readonly identity: CallerName; readonly long: boolean }) => void): void }
   /** Names of what makes `/readyz` fail. */
   problems(): readonly string[]
+  /** Health of the parts that all namespaces share. */
+  system(): SystemHealth
+  /** Why the last request to an MCP server could not be sent, by key; null: it could, or none was made. */
+  unreachable(server: string): string | null
 }

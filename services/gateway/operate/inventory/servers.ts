@@ -4,7 +4,7 @@ import type { ServerView } from './view.ts'
 
 export function serverView(
   { upstream, namespace, sharedWith, isImplicit }: ListedServer,
-  sees: (namespace: string) => boolean,
+  { sees, unreachable }: { readonly sees: (namespace: string) => boolean; readonly unreachable: string | null },
 ): ServerView {
   const { key, url, stdio, trust, dataClass, jurisdiction, protocolVersions, auth, timeoutSeconds, dlpProfile, pins } =
     upstream
@@ -24,5 +24,6 @@ export function serverView(
     timeoutSeconds,
     dlpProfile,
     pins: pins?.mode ?? null,
+    unreachable,
   }
 }

@@ -53,6 +53,9 @@ export const serverSchema = Type.Object({
   timeoutSeconds: orNull(whole()),
   dlpProfile: orNull(text()),
   pins: Type.Union([text(), Type.Null()], { description: '`learn` or `enforce`; null: off.' }),
+  unreachable: Type.Union([text(), Type.Null()], {
+    description: 'Why the last request to it could not be sent; null: it could, or this gateway has made none.',
+  }),
 })
 
 const endpointSchema = Type.Object({
@@ -112,12 +115,28 @@ export const agentSchema = Type.Object({
   ]),
 })
 
+const healthSchema = Type.Object({
+  ledger: Type.Boolean({ description: 'It can be written.' }),
+  state: Type.Union([text(), Type.Null()], { description: 'Why the state database cannot be used; null: it can.' }),
+  sinks: Type.Array(
+    Type.Object({
+      name: text(),
+      lag: Type.Integer({ minimum: 0, description: 'Records that wait for delivery.' }),
+      isFailing: Type.Boolean({ description: 'The last delivery failed; it is repeated.' }),
+    }),
+  ),
+})
+
 export const nowSchema = Type.Object({
   calls: Type.Object({ total: whole(), long: whole() }, { description: 'Calls in progress; `long`: open streams.' }),
   sessions: Type.Integer({ minimum: 0, description: 'Sessions of these calls.' }),
   agents: Type.Array(Type.Object({ id: text(), calls: whole() }), { description: 'Those with the most calls.' }),
   problems: Type.Union([texts(), Type.Null()], {
     description: 'What makes `/readyz` fail; null: needs the role in all namespaces.',
+  }),
+  health: Type.Union([healthSchema, Type.Null()], { description: 'Null: needs the role in all namespaces.' }),
+  unreachable: Type.Array(Type.Object({ id: text(), reason: text() }), {
+    description: 'MCP servers to which the last request could not be sent.',
   }),
 })
 

@@ -43,18 +43,23 @@ const ENDING_METHODS: ReadonlySet<string> = new Set(['DELETE', 'notifications/ca
 /** Largest body of a request that ends work, in bytes. */
 const ENDING_MAX_BYTES = 2048
 
+export interface ReachabilityView {
+  /** Why the last request to a server (`McpUpstream.key`) could not be sent; null: it could, or none was made. */
+  unreachable(server: string): string | null
+}
+
 /** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28. Messages are not translated between revisions. */
-export function createMcpPlane(options: McpPlaneOptions): RequestingPlane & ServerPlane & TaskPlane {
+export function createMcpPlane(options: McpPlaneOptions): RequestingPlane & ServerPlane & TaskPlane & ReachabilityView {
   return new McpPlane(options)
 }
 
-class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
+class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, ReachabilityView, Forwarder {
   readonly dialer: Forwarder['dialer']
   readonly credentials: Credentials
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Forwarder['log']
-  readonly reachability: Forwarder['reachability']
+  readonly reachability: ReachabilityLog
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly upstreamTimeoutMs: number
@@ -94,6 +99,10 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, Forwarder {
       requestOf: (wire) => noted(wire),
       cancel: ({ snapshot }, task, owner) => this.cancelTask(snapshot, task, owner),
     })
+  }
+
+  unreachable(server: string): string | null {
+    return this.reachability.reasonOf(server)
   }
 
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {

@@ -1,10 +1,13 @@
-import { canonicalJson, rfc3339Micros } from '@plat/core'
+import { type Clock, canonicalJson, rfc3339Micros } from '@plat/core'
 import { loadCedar } from '@plat/resources/cedar'
 import { Type } from 'typebox'
 import { AdminError, type AdminRoutes, bodyAs } from '../../../admin/index.ts'
+import type { PolicySet } from '../compile.ts'
 import { decodePolicies } from '../decode.ts'
+import { judge } from '../judge.ts'
 import { CandidatePolicies } from './candidate.ts'
 import { type SimulateParts, simulate } from './simulate.ts'
+import { type TryParts, tryBody, tryCall } from './try-call.ts'
 import type { Comparison } from './view.ts'
 
 /** Records per page. */
@@ -33,8 +36,14 @@ export const simulateBody = Type.Object(
 
 const EVERYTHING: readonly Comparison[] = ['same', 'changed', 'needs_arguments']
 
-/** `POST /v1/policies/simulate`: evaluates recorded calls by policies that are not in force. */
-export function createSimulation(parts: SimulateParts): { readonly routes: AdminRoutes } {
+export interface SimulationParts extends SimulateParts, Pick<TryParts, 'targetOf'> {
+  /** The policies in force. */
+  readonly inForce: () => PolicySet
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** `POST /v1/policies/simulate` and `…/try`: evaluates recorded calls by policies that are not in force, and calls that are not made. */
+export function createSimulation(parts: SimulationParts): { readonly routes: AdminRoutes } {
   const candidates = new Candidates()
   return {
     routes: {
@@ -48,6 +57,17 @@ export function createSimulation(parts: SimulateParts): { readonly routes: Admin
           const sees = (namespace: string) => caller.sees(namespace)
           const replay = { from: from ?? 0, to, limit, agent, show: new Set(show), sees }
           return await simulate(candidate, replay, parts)
+        })
+        context.on('POST /v1/policies/try', async ({ body }, _reply, caller) => {
+          const { policies, ...call } = bodyAs(tryBody, body)
+          if (!caller.sees(call.namespace))
+            throw new AdminError('not_found', 'there is no such namespace, or you have no role in it')
+          const candidate = policies === undefined ? null : await candidates.of(policies)
+          const now = parts.clock.now()
+          return tryCall(call, {
+            ...{ targetOf: parts.targetOf, now },
+            judge: (input) => candidate?.judge(input) ?? { decision: judge(parts.inForce(), input), possible: [] },
+          })
         })
       },
     },

@@ -161,3 +161,29 @@ test('arguments that were captured are judged as they were captured', async () =
     ],
   )
 })
+
+test('a call that is not made is judged by the policies in force, or by others, with its arguments', async () => {
+  const tried = async (body: object, token = TOKEN) => {
+    const response = await fetch(`${gateway.url}/v1/policies/try`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ namespace: 'default', agent: 'assistant', server: 'notes', ...body }),
+    })
+    return { status: response.status, body: JSON.parse(await response.text()) }
+  }
+  const before = lastRecords().length
+  assert.equal((await tried({ tool: 'read' })).body.action, 'allow')
+  const denied = (await tried({ tool: 'forbidden' })).body
+  assert.deepEqual([denied.action, denied.code], ['deny', 'policy_denied'])
+  assert.equal((await tried({ tool: 'read', server: 'nothing' })).body.code, 'unknown_server')
+  const policies = candidate({ action: 'require_approval', when: 'args.n > 3' }, { action: 'allow' })
+  for (const [n, action] of [
+    [1, 'allow'],
+    [4, 'require_approval'],
+  ] as const)
+    assert.equal((await tried({ tool: 'read', policies, arguments: { n } })).body.action, action)
+  assert.equal((await tried({ tool: '' })).status, 400)
+  assert.equal((await tried({ tool: 'read', policies: { version: 9 } })).status, 400)
+  assert.equal((await tried({ tool: 'read' }, 'wrong')).status, 401)
+  assert.equal(lastRecords().length, before)
+})

@@ -231,10 +231,16 @@ const REASONS = {
 export class ReachabilityLog {
   readonly #log: Log
   /** Reasons by the key of the server: as many as are configured. */
-  readonly #unreachable = new Map<string, string>()
+  readonly #unreachable = new Map<string, keyof typeof REASONS>()
 
   constructor(log: Log) {
     this.#log = log
+  }
+
+  /** Returns why a server cannot be reached, or null. */
+  reasonOf(server: string): string | null {
+    const fault = this.#unreachable.get(server)
+    return fault === undefined ? null : REASONS[fault]
   }
 
   /** Called for every response of a server. */
