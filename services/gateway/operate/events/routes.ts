@@ -10,6 +10,8 @@ const HEARTBEAT_MS = 15_000
 const TOKEN_STREAM_MS = 15 * 60_000
 /** Bytes that may wait for a slow reader; beyond them its stream ends, and it resumes. */
 const BACKLOG_BYTES = 256 * 1024
+/** Missed events of more characters would fill the backlog at each attempt: the reader starts over. */
+const RESUME_CHARS = 64 * 1024
 /** How long a reader waits before it resumes, in milliseconds. */
 const RETRY_MS = 1_000
 
@@ -91,17 +93,33 @@ class Stream implements EventReader {
   /** `missed`: null if the reader must load everything again. */
   open(missed: readonly NumberedEvent[] | null, seq: number): void {
     this.#write(`retry: ${RETRY_MS}\n\n`)
-    if (missed === null) this.#write(`id: ${this.#instance}-${seq}\nevent: reset\ndata: {}\n\n`)
+    const text = missed === null ? null : this.#textOf(missed)
+    if (text === null) this.#write(`id: ${this.#instance}-${seq}\nevent: reset\ndata: {}\n\n`)
     // So that a reader that sees no event can resume as well.
-    else if (missed.length === 0) this.#write(`id: ${this.#instance}-${seq}\nevent: open\ndata: {}\n\n`)
-    else for (const event of missed) this.event(event)
+    else this.#write(text === '' ? `id: ${this.#instance}-${seq}\nevent: open\ndata: {}\n\n` : text)
   }
 
-  event({ seq, type, at, namespace, data, audit }: NumberedEvent): void {
-    if (!this.#caller.sees(namespace)) return
+  event(event: NumberedEvent): void {
+    const text = this.#frameOf(event)
+    if (text !== '') this.#write(text)
+  }
+
+  /** Null: too long to be sent at once. */
+  #textOf(events: readonly NumberedEvent[]): string | null {
+    let text = ''
+    for (const event of events) {
+      text += this.#frameOf(event)
+      if (text.length > RESUME_CHARS) return null
+    }
+    return text
+  }
+
+  /** Empty for an event that the caller does not see. */
+  #frameOf({ seq, type, at, namespace, data, audit }: NumberedEvent): string {
+    if (!this.#caller.sees(namespace)) return ''
     const isAuditor = audit !== undefined && may(this.#caller.principal, 'auditor', namespace)
     const body = JSON.stringify({ at, ...data, ...(isAuditor && audit) })
-    this.#write(`id: ${this.#instance}-${seq}\nevent: ${type}\ndata: ${body}\n\n`)
+    return `id: ${this.#instance}-${seq}\nevent: ${type}\ndata: ${body}\n\n`
   }
 
   counts(counts: ReadonlyMap<string, Readonly<CallCount>>): void {
