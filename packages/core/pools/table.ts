@@ -144,6 +144,22 @@ export const poolTable = {
     age: 'a day after the last use; an hour when the task has ended',
     refused: '`rate_limited`; of a full pool `state_unavailable`; the task is cancelled at its server',
   },
+  stored_responses: {
+    services: ['gateway'],
+    counts: 'responses, their items and containers that model providers store',
+    total: 200_000,
+    shares: [{ of: 'agent', max: 10_000 }],
+    age: 'a day after the last use',
+    refused: 'nothing; the agent loses those that it has not used for longest; of a full pool `state_unavailable`',
+  },
+  stored_files: {
+    services: ['gateway'],
+    counts: 'files and batches at model providers',
+    total: 100_000,
+    shares: [{ of: 'agent', max: 5_000 }],
+    age: '30 days after the last use',
+    refused: '`rate_limited`; of a full pool `state_unavailable`',
+  },
   memory_bytes: {
     services: ['gateway'],
     counts: 'items that agents keep',

@@ -110,6 +110,8 @@ export interface Target {
   readonly builtin: boolean
   /** Requirements of a built-in server in addition to policy; absent: none. */
   readonly requirements?: CallRequirements
+  /** Accounts of model providers that store what the request names, all of which the caller owns; absent: it names nothing. */
+  readonly accounts?: ReadonlySet<string>
 }
 
 /** Requirements of a call to a built-in server, in addition to policy. */

@@ -22,6 +22,7 @@ export type {
 export { type Credential, type MtlsAuth, NO_CREDENTIAL, type OAuthGrant, type UpstreamAuth } from './credential.ts'
 export type { DemandOf, ModelDemand, PricedModel } from './demand.ts'
 export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'
+export { earlierContent, idsOfResponse } from './earlier-content.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
 export {
   type ApprovalUse,

@@ -1,5 +1,5 @@
 import type { Rec } from '@plat/ledger'
-import { createDlp } from '../content/dlp/index.ts'
+import { createDlp, type Dlp } from '../content/dlp/index.ts'
 import { pricingSlot } from '../decide/budgets/index.ts'
 import type { PinsFeature } from '../decide/pins/index.ts'
 import { policySlot } from '../decide/policy/index.ts'
@@ -23,7 +23,7 @@ import {
   mcpTexts,
   type TaskPlane,
 } from '../planes/mcp/index.ts'
-import { createAnswerRedactReview, createMeter, modelTexts } from '../planes/model/index.ts'
+import { createAnswerRedactReview, createKeepReview, createMeter, modelTexts } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
 import type { Infra } from './infra.ts'
 import type { Sandboxes } from './sandbox.ts'
@@ -39,12 +39,10 @@ interface Callees {
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
 export function createPipeline(shared: Shared, features: Features & Callees): Runner {
-  const { authenticator, revocations, servers, agents, taint, guards, policies, approvals, budgets, pins } = features
-  const { offline } = features
+  const { authenticator, revocations, taint, guards, policies, approvals, budgets, pins, offline } = features
   const { config, audit, live, overload, snapshots, clock, log, metrics, keep } = shared
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, metrics }
-  const meters = [createMeter(budgets.price, budgets.mediaPrice), budgets.toolMeter]
   const dlp = createRedaction(shared, features)
   return keep(
     createRunner({
@@ -60,25 +58,7 @@ export function createPipeline(shared: Shared, features: Features & Callees): Ru
         approvals.stage,
         budgets.stage,
       ]),
-      reviews: [
-        guards.review,
-        createPinReview(pins.shows),
-        createMessageRedactReview(dlp.redactor),
-        createAnswerRedactReview(dlp.redactor),
-        createAgentRedactReview(dlp.redactor),
-        createExecRedactReview(dlp.redactor),
-        createBindReview(agents.owners),
-        features.mcp.taskReview,
-        createListReview(({ snapshot, facts: { identity, target } }, tools) => {
-          const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
-          return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)
-        }),
-        taint.review,
-        agents.review,
-        ...features.memory.reviews,
-        ...meters,
-        ...features.traces.reviews,
-      ],
+      reviews: reviewsOf(features, dlp.redactor),
       matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,
       authenticate: bindToSvid((arrival) => authenticator.authenticate(arrival.wire), svids),
       ledgers: audit.ledgers,
@@ -96,6 +76,41 @@ export function createPipeline(shared: Shared, features: Features & Callees): Ru
       log,
     }),
   )
+}
+
+/** The reviews of responses, in their order. */
+function reviewsOf(features: Features & Callees, redactor: Dlp['redactor']) {
+  const { servers, agents, taint, guards, policies, budgets, pins } = features
+  return [
+    guards.review,
+    createPinReview(pins.shows),
+    createMessageRedactReview(redactor),
+    createAnswerRedactReview(redactor),
+    createAgentRedactReview(redactor),
+    createExecRedactReview(redactor),
+    createBindReview(agents.owners),
+    features.mcp.taskReview,
+    createStoredReview(features),
+    createListReview(({ snapshot, facts: { identity, target } }, tools) => {
+      const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
+      return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)
+    }),
+    taint.review,
+    agents.review,
+    ...features.memory.reviews,
+    createMeter(budgets.price, budgets.mediaPrice),
+    budgets.toolMeter,
+    ...features.traces.reviews,
+  ]
+}
+
+/** Binds what model providers store to its callers. */
+function createStoredReview({ models, stored, taint }: Features) {
+  return createKeepReview({
+    endpointOf: ({ snapshot, facts: { target } }) => models.route(snapshot, target.key)?.endpoints[0] ?? null,
+    labelsOf: (caller) => taint.labelsOf(caller),
+    keepResponse: (storing, ids) => stored.keepResponse(storing, ids),
+  })
 }
 
 /** Observers of the end of each call. */

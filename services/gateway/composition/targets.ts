@@ -8,7 +8,7 @@ import { createScreens } from '../content/dlp/index.ts'
 import { createTaint } from '../decide/taint/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import { createAgents } from '../targets/a2a/index.ts'
-import { createModels } from '../targets/models/index.ts'
+import { createModels, StoredContents } from '../targets/models/index.ts'
 import { createServers, registrySlot } from '../targets/servers/index.ts'
 import { startBuiltins } from './builtins.ts'
 import type { Callers } from './callers.ts'
@@ -30,7 +30,8 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
   const missingScopes = authenticator.scopes.missing
   const serveApi = createApiServers({ ...shared, credentials, upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000 })
   const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins, serveApi }))
-  const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller) }))
+  const stored = keep(await StoredContents.open(shared))
+  const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller), owners: stored }))
   const agents = keep(
     await createAgents({
       ...shared,
@@ -38,5 +39,5 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
       labels: taint,
     }),
   )
-  return { vault, credentials, taint, memory, servers, models, agents }
+  return { vault, credentials, taint, memory, servers, models, stored, agents }
 }

@@ -135,8 +135,8 @@ export const matrix = {
     covers: 'chat/completions, completions, responses, messages',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
-    reviews: ['redact', 'guard', 'mark', 'meter'],
-    note: 'taints, policy: if `modelPolicy` is `policy`; mark: where provider-hosted tools may run',
+    reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
+    note: 'taints, policy: if `modelPolicy` is `policy`; bind: what the provider stores; mark: where provider-hosted tools may run',
   },
   'model.embed': {
     ...plain,

@@ -4,7 +4,7 @@ import { SharedPool, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import { isDenial } from '../denial.ts'
 import { testIdentity } from '../testing/identity.ts'
-import { Bindings, KEPT_MS } from './bindings.ts'
+import { Bindings, type BindingsOptions, KEPT_MS } from './bindings.ts'
 import { type BindingEvent, decodeBindingEvent } from './events.ts'
 
 const SERVER = 'a2a/default/helper'
@@ -12,13 +12,18 @@ const DAY_MS = 24 * 3600 * 1000
 const ada = { ...testIdentity, agent: 'planner', user: 'ada' }
 const bob = { ...ada, user: 'bob' }
 
-async function setUp(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journal<BindingEvent> = (own) => own) {
+async function setUp(
+  t: TestContext,
+  wrap: (own: Journal<BindingEvent>) => Journal<BindingEvent> = (own) => own,
+  options: Pick<BindingsOptions, 'forgetsOldest'> = {},
+) {
   const clock = new TestClock()
   const own = createMemoryJournal<BindingEvent>(() => clock.now())
   const faults: unknown[] = []
   const open = async (total = 400, share = 20) => {
     const journal = wrap(own)
     const bindings = await Bindings.open({
+      ...options,
       journal,
       clock,
       onFault: (error) => void faults.push(error),
@@ -217,4 +222,39 @@ test('a message is refused if its sender cannot be persisted', async (t) => {
 
 test('an event of a later version is an error at open', () => {
   assert.throws(() => decodeBindingEvent({ t: 'moved' }), /"moved" is not known/)
+})
+
+test('what is released belongs to no caller, on every replica and after a restart, and keeps its labels until then', async (t) => {
+  const { bindings, open } = await setUp(t)
+  await bindings.bind({ ...by(ada), labels: ['web'] }, 'content', 'f1')
+  await bindings.bind(by(ada), 'content', 'f2')
+  await bindings.bind(by(bob), 'content', 'f3')
+  const other = await open()
+  for (const one of [bindings, other]) {
+    assert.deepEqual(one.labelsOf(SERVER, 'content', 'f1'), ['web'])
+    assert.deepEqual(one.idsOf(ada, SERVER, 'content'), ['f1', 'f2'])
+  }
+  await bindings.compact()
+  assert.equal(await other.release(SERVER, 'content', 'f1'), null)
+  for (const one of [bindings, other, await open()]) {
+    assert.equal(one.owns(ada, SERVER, 'content', 'f1'), false)
+    assert.deepEqual([one.size, one.labelsOf(SERVER, 'content', 'f1')], [2, []])
+  }
+})
+
+test('an agent at its share loses what it has not used for longest, and others lose nothing', async (t) => {
+  const { open, clock } = await setUp(t, (own) => own, { forgetsOldest: true })
+  const bindings = await open(100, 8)
+  await bindings.bind(by({ ...ada, agent: 'other' }), 'content', 'theirs')
+  for (let n = 0; n < 8; n++) {
+    await clock.advance(1000)
+    await bindings.bind(by(ada), 'content', `r${n}`)
+  }
+  await clock.advance(1000)
+  assert.equal(bindings.owns(ada, SERVER, 'content', 'r0'), true)
+  assert.equal(await bindings.bind(by(ada), 'content', 'r8'), null)
+  for (const one of [bindings, await open(100, 8)]) {
+    assert.deepEqual(one.idsOf(ada, SERVER, 'content'), ['r0', 'r2', 'r3', 'r4', 'r5', 'r6', 'r7', 'r8'])
+    assert.equal(one.owns({ ...ada, agent: 'other' }, SERVER, 'content', 'theirs'), true)
+  }
 })

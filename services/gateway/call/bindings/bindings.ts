@@ -1,8 +1,9 @@
-import type { Clock, SharedPool } from '@plat/core'
+import type { Clock, PoolBound, SharedPool } from '@plat/core'
 import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { type Denial, deny } from '../denial.ts'
-import type { Identity } from '../facts.ts'
+import { agentOf, type Identity } from '../facts.ts'
 import { unstored } from '../unstored.ts'
+import { Binding, type BoundKind, boundEvent, isOwner, keyOf, ownerOf } from './binding.ts'
 import { type BindingEvent, type BoundTask, type Owner, ownerKeys } from './events.ts'
 
 /** How long a task or context of A2A is kept after its last use, in milliseconds: 30 days. */
@@ -16,11 +17,8 @@ const COMPACT_AFTER_EVENTS = 20_000
 /** Maximum length of an id, in characters. */
 const MAX_ID_CHARS = 256
 
-/** Maximum number of sessions per task or context. With more senders they count as unknown. */
-const SESSIONS_MAX = 32
-
-/** Kinds of ids that agents and servers return to callers for later use. */
-export type BoundKind = 'task' | 'context'
+/** Share of the bindings of an agent that is forgotten at once, since a search looks at all bindings. */
+const FORGOTTEN_SHARE = 1 / 8
 
 export interface BindingsOptions {
   readonly journal: Journal<BindingEvent>
@@ -31,45 +29,11 @@ export interface BindingsOptions {
   readonly onFault: (error: unknown) => void
   /** Returns how long a binding is kept after its last use, in milliseconds; `status` is that of a task of a server. Default: 30 days. */
   readonly keptMs?: (status: string | null) => number
+  /** Noun for named things in refusals. Default: tasks. */
+  readonly noun?: string
+  /** At its share an agent loses the bindings that it has not used for longest, instead of getting no new ones. Default: false. */
+  readonly forgetsOldest?: boolean
 }
-
-class Binding {
-  readonly owner: Owner
-  readonly call: string
-  usedAt: number
-  notedAt: number
-  /** Number of events of its key. */
-  version = 0
-  /** Null if the owner is durable. */
-  writing: Promise<Denial | null> | null = null
-  /** Sessions of the owner that sent into it, or null if unknown. */
-  sessions: Set<string> | null
-  /** Null for ids of agents. */
-  task: BoundTask | null
-
-  constructor({ owner, call, at, sessions, task }: Pick<BoundEvent, 'owner' | 'call' | 'at' | 'sessions' | 'task'>) {
-    this.owner = owner
-    this.call = call
-    this.task = task ?? null
-    this.usedAt = at
-    this.notedAt = at
-    this.sessions = sessions === undefined ? null : new Set(sessions)
-  }
-
-  sentBy(session: string | undefined): void {
-    if (session !== undefined) this.sessions?.add(session)
-    if (session === undefined || (this.sessions?.size ?? 0) > SESSIONS_MAX) this.sessions = null
-  }
-
-  /** Returns the sessions not yet recorded as senders; undefined stands for unknown ones. */
-  missing(sessions: readonly string[] | null): readonly (string | undefined)[] {
-    const { sessions: known } = this
-    if (known === null) return []
-    return sessions === null ? [undefined] : sessions.filter((session) => !known.has(session))
-  }
-}
-
-type BoundEvent = Extract<BindingEvent, { readonly t: 'bound' }>
 
 /** The call whose response contained an id. */
 export interface Bringing {
@@ -81,6 +45,8 @@ export interface Bringing {
   readonly sessions?: readonly string[] | null
   /** Set for a task of a server, which only the caller's session owns. Absent: every session of the agent and user owns it. */
   readonly task?: BoundTask
+  /** Taint labels of its content; absent: none. */
+  readonly labels?: readonly string[]
 }
 
 /** A task of a server, with its owner. */
@@ -93,8 +59,8 @@ export interface OwnedTask {
 }
 
 /**
- * Owners of the tasks and contexts of agents and servers: a projection of the journal, plus pending writes. Agents and servers choose the
- * ids; an id without an owner belongs to no caller, so that guessed ids cannot be claimed.
+ * Owners of the tasks and contexts of agents and servers, and of content at model providers: a projection of the journal, plus pending
+ * writes. The others choose the ids; an id without an owner belongs to no caller, so that guessed ids cannot be claimed.
  */
 export class Bindings {
   readonly #options: BindingsOptions
@@ -139,6 +105,39 @@ export class Bindings {
     if (binding === undefined || !isOwner(binding.owner, identity)) return false
     this.#use(key, binding)
     return true
+  }
+
+  /** Returns the taint labels of its content; empty if it is unknown. */
+  labelsOf(server: string, kind: BoundKind, id: string): readonly string[] {
+    return this.#bindings.get(keyOf(server, kind, id))?.labels ?? []
+  }
+
+  /** Returns the ids that the caller owns at a callee, in the order in which they were bound. */
+  idsOf(identity: Identity, server: string, kind: BoundKind): readonly string[] {
+    const prefix = keyOf(server, kind, '')
+    const owned: string[] = []
+    for (const [key, { owner }] of this.#bindings)
+      if (key.startsWith(prefix) && isOwner(owner, identity)) owned.push(key.slice(prefix.length))
+    return owned
+  }
+
+  /** Returns why the caller could bind nothing now, or null. */
+  refusalFor(identity: Identity): Denial | null {
+    return this.#full(this.#pool.boundFor(ownerKeys(ownerOf(identity, false))))
+  }
+
+  /** Removes the binding of what no longer exists. Resolves when that is durable. */
+  async release(server: string, kind: BoundKind, id: string): Promise<Denial | null> {
+    const key = keyOf(server, kind, id)
+    const binding = this.#bindings.get(key)
+    if (binding === undefined) return null
+    try {
+      await this.#options.journal.append(key, [{ t: 'released', at: this.#options.clock.now() }])
+      if (this.#bindings.get(key) === binding) this.#forget(key, binding)
+      return null
+    } catch (error) {
+      return unstored(error, `the release of the ${this.#noun} cannot be stored`, this.#options.onFault)
+    }
   }
 
   /** Returns the caller's task of a server, and records its use; null if the caller owns none with this id. */
@@ -205,7 +204,7 @@ export class Bindings {
 
   /** Binds an id to the caller. Resolves with null when durable; returns null at once if the caller owned it before. */
   bind(bringing: Bringing, kind: BoundKind, id: string): null | Denial | Promise<Denial | null> {
-    const { identity, server, call, sessions = [identity.session], task } = bringing
+    const { identity, server, call, sessions = [identity.session], task, labels = [] } = bringing
     const name = task?.server ?? server
     if (id.length > MAX_ID_CHARS) return deny('upstream_error', `${name} gave a ${kind} id that is too long`)
     const key = keyOf(server, kind, id)
@@ -218,15 +217,41 @@ export class Bindings {
       return known.missing(sessions).length === 0 ? known.writing : known.writing.then((denial) => denial ?? sent())
     }
     const owner = ownerOf(identity, task !== undefined)
-    const bound = this.#pool.acquire(ownerKeys(owner))
-    if (bound === 'share') return deny('rate_limited', 'this caller has reached its share of tasks')
-    if (bound === 'total') return deny('state_unavailable', 'too many tasks')
+    if (this.#options.forgetsOldest === true && this.#pool.boundFor(ownerKeys(owner)) === 'share')
+      this.#forgetOldest(owner)
+    const full = this.#full(this.#pool.acquire(ownerKeys(owner)))
+    if (full !== null) return full
     const at = this.#options.clock.now()
     const sent = sessions && { sessions: [...sessions] }
-    const binding = new Binding({ owner, call, at, ...sent, ...(task && { task }) })
+    const binding = new Binding({ owner, call, at, labels, ...sent, ...(task && { task }) })
     this.#bindings.set(key, binding)
     binding.writing = this.#write(key, binding, name)
     return binding.writing
+  }
+
+  get #noun(): string {
+    return this.#options.noun ?? 'tasks'
+  }
+
+  #full(bound: PoolBound | null): Denial | null {
+    if (bound === null) return null
+    return bound === 'share'
+      ? deny('rate_limited', `this caller has reached its share of ${this.#noun}`)
+      : deny('state_unavailable', `too many ${this.#noun}`)
+  }
+
+  /** Forgets what the agent of an owner has not used for longest. */
+  #forgetOldest(owner: Owner): void {
+    const agent = agentOf(owner)
+    const known: [string, Binding][] = []
+    for (const entry of this.#bindings)
+      if (entry[1].writing === null && agentOf(entry[1].owner) === agent) known.push(entry)
+    known.sort(([, one], [, other]) => one.usedAt - other.usedAt)
+    const at = this.#options.clock.now()
+    for (const [key, binding] of known.slice(0, Math.ceil(known.length * FORGOTTEN_SHARE))) {
+      this.#forget(key, binding)
+      this.#options.journal.append(key, [{ t: 'released', at }]).catch(this.#options.onFault)
+    }
   }
 
   async #write(key: string, binding: Binding, name: string): Promise<Denial | null> {
@@ -236,7 +261,7 @@ export class Bindings {
       return isOwner(stored.owner, binding.owner) ? null : foreign(name)
     } catch (error) {
       if (this.#bindings.get(key) === binding) this.#forget(key, binding)
-      return unstored(error, 'the owner of the task cannot be stored', this.#options.onFault)
+      return unstored(error, `the owner of the ${this.#noun} cannot be stored`, this.#options.onFault)
     } finally {
       binding.writing = null
     }
@@ -257,7 +282,7 @@ export class Bindings {
       await this.#options.journal.append(key, events)
       return null
     } catch (error) {
-      return unstored(error, 'the sender to the task cannot be stored', this.#options.onFault)
+      return unstored(error, `the sender to the ${this.#noun} cannot be stored`, this.#options.onFault)
     }
   }
 
@@ -272,6 +297,10 @@ export class Bindings {
   /** A later owner applies only if the earlier binding had expired by then. */
   #follow({ key, version, event }: JournalEntry<BindingEvent>): void {
     let binding = this.#bindings.get(key)
+    if (event.t === 'released') {
+      if (binding !== undefined && binding.writing === null) this.#forget(key, binding)
+      return
+    }
     // Pending writes yield to what another replica wrote first.
     const isFree = binding === undefined || binding.writing !== null || this.#endOf(binding) <= event.at
     if (event.t === 'bound' && isFree) {
@@ -322,27 +351,6 @@ export class Bindings {
   }
 }
 
-/** `<kind>/<callee>/<id>`: ids may contain any character, so they come last. */
-function keyOf(server: string, kind: BoundKind, id: string): string {
-  return `${kind}${server.slice(server.indexOf('/'))}/${id}`
-}
-
-/** Returns one event with the whole binding. */
-function boundEvent({ usedAt: at, owner, call, sessions, task }: Binding): BoundEvent {
-  return { t: 'bound', at, owner, call, ...(sessions !== null && { sessions: [...sessions] }), ...(task && { task }) }
-}
-
-function ownerOf({ tenant, namespace, agent, user, issuer, session }: Identity, ofSession: boolean): Owner {
-  return { tenant, namespace, agent, user, issuer, ...(ofSession && { session }) }
-}
-
 function foreign(name: string): Denial {
   return deny('upstream_error', `${name} responded with an id of another owner`)
-}
-
-function isOwner(owner: Owner, { tenant, namespace, agent, user, issuer, session }: Owner): boolean {
-  if (owner.session !== undefined && owner.session !== session) return false
-  // Issuers may use one name for different people. An owner recorded without issuer matches no caller.
-  if (owner.user !== user || owner.issuer !== issuer) return false
-  return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent
 }

@@ -55,9 +55,13 @@ const eventSchema = Type.Union([
       sessions: Type.Optional(Type.Array(Type.String())),
       /** Absent for tasks and contexts of agents. */
       task: Type.Optional(taskSchema),
+      /** Taint labels of content at a model provider; absent: none. */
+      labels: Type.Optional(Type.Array(Type.String())),
     },
     closed,
   ),
+  /** It no longer exists, or is forgotten. */
+  Type.Object({ t: Type.Literal('released'), at: Type.Number() }, closed),
   /** A task of a server has another status. */
   Type.Object({ t: Type.Literal('status'), at: Type.Number(), status: Type.String() }, closed),
   /** A session of the owner sends a message into it; absent if the senders are unknown. */

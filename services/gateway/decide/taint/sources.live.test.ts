@@ -268,6 +268,12 @@ const response =
 
 let sessions = 0
 
+/** A response that names one that another session of the agent caused before. */
+const followingResponse = (body: object) => async (token: string) => {
+  await response({})(tokenOf(`stored-${sessions++}`))
+  return response(body)(token)
+}
+
 /** Whether the session is refused what sessions with foreign content must not call. */
 async function isLabelled(token: string, probe = 'probe'): Promise<boolean> {
   const text = await mcp('tools/call', { name: probe, arguments: {} }, 'notes')(token)
@@ -309,9 +315,8 @@ const FOREIGN: Readonly<Record<string, (token: string) => Promise<string>>> = {
   'a search of memory': remembered('memory_search', { query: 'text' }),
   'the keys of memory': remembered('memory_list', {}),
   'a chat completion with web search': chat({ web_search_options: {} }),
-  'a response that follows one at the provider': response({ previous_response_id: 'resp_1' }),
-  'a response of a conversation at the provider': response({ conversation: 'conv_1' }),
-  'a response to an item at the provider': response({ input: [{ type: 'item_reference', id: 'msg_1' }] }),
+  'a response that follows one at the provider': followingResponse({ previous_response_id: 'r1' }),
+  'a response to an item at the provider': followingResponse({ input: [{ type: 'item_reference', id: 'w1' }] }),
   'a model that searches by itself': (token) => post(token, '/llm/search/v1/chat/completions', hello({})),
   'a response with web search': (token) =>
     post(token, '/llm/hosted/v1/responses', { model: 'small-1', input: 'hi', tools: [{ type: 'web_search' }] }),

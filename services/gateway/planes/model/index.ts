@@ -38,6 +38,7 @@ export { createAnswered, createDemand } from './demand.ts'
 export { createMeter } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
+export { createKeepReview } from './stored/keep.ts'
 export { createModelWords } from './telemetry/words.ts'
 export { Spool } from './uploads/spool.ts'
 
@@ -214,6 +215,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): ReturnType<Failover['unfit']> {
     if (!endpoint.wire.methods.has(call.method)) return 'dialect'
+    if (call.facts.target.accounts?.has(endpoint.account) === false) return 'account'
     if (!this.credentials.isReady(endpoint)) return 'credential'
     const jurisdiction = endpoint.jurisdictionFor(call.name)
     const { dataClass } = call.facts.target

@@ -18,7 +18,16 @@ export const MODEL_METHODS = [
   'models',
 ] as const
 /** Why an endpoint of a route was skipped, by its name in metrics. */
-export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect'] as const
+export const SKIP_REASONS = [
+  'circuit',
+  'credential',
+  'model',
+  'price',
+  'rate',
+  'residency',
+  'dialect',
+  'account',
+] as const
 export type SkipReason = (typeof SKIP_REASONS)[number]
 
 /** Results of retries: sent, not sent for lack of budget, or because the wait was too long. */

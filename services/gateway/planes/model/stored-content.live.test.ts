@@ -19,7 +19,7 @@ test('a chat that names a file of the account is denied as one that names no fil
   assert.deepEqual([first.status, second.status], [403, 403])
   assert.deepEqual(errorOf(first), errorOf(second))
   assert.equal(errorOf(first).code, 'policy_denied')
-  assert.match(errorOf(first).message, /file_id names content at the provider that this caller did not upload/)
+  assert.match(errorOf(first).message, /file_id names content at the provider that this caller did not store there/)
   // Anthropic's form, by another caller, translated for this provider.
   const source = { type: 'file', file_id: 'file-1' }
   const document = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: [{ type: 'document', source }] }] }

@@ -26,6 +26,7 @@ export const openaiWire: EndpointWire = {
 export function endpointAt(upstream: string): ModelEndpoint {
   return {
     key: upstream,
+    account: upstream,
     label: upstream,
     route: 'r',
     provider: 'openai',

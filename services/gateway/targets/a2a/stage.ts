@@ -1,4 +1,4 @@
-import type { BoundKind } from '../../call/bindings/bindings.ts'
+import type { BoundKind } from '../../call/bindings/binding.ts'
 import {
   type Call,
   type Denial,

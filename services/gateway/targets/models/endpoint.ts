@@ -9,6 +9,8 @@ import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts
 export interface RouteEndpoint {
   /** Unique among the endpoints of all routes: identifies its health state. */
   readonly key: string
+  /** The provider's account behind it, among those of the route: content that is stored there is owned by account. */
+  readonly account: string
   /** Origin, as used in metrics and records. */
   readonly label: string
   /** Name of the route. */
@@ -60,14 +62,18 @@ const DIGEST_CHARACTERS = 32
  * Identifies an endpoint by everything that determines destination and payer, so that two providers, models or credentials at one
  * address share neither circuits nor rates. It is the same in every replica, and reveals no path of a key file.
  */
-function keyOf(
+function keysOf(
   { provider = 'openai', mode = '', apiVersion = '', project = '', apiKeyFile = '', auth = {} }: ModelEndpointEntry,
   { route, upstream, model, region }: { route: string; upstream: string; model: string | null; region: string },
-): string {
+): Pick<RouteEndpoint, 'key' | 'account'> {
   const credential = Object.entries(auth)
     .filter(([, value]) => value !== '')
     .toSorted(([one], [other]) => (one < other ? -1 : 1))
-  const identity = [upstream, provider, mode, apiVersion, region, project, model, apiKeyFile, credential]
+  const account = [upstream, provider, mode, region, project, apiKeyFile, credential]
+  return { key: digestOf(route, [...account, apiVersion, model]), account: digestOf(route, account) }
+}
+
+function digestOf(route: string, identity: readonly unknown[]): string {
   const digest = createHash('sha256').update(JSON.stringify(identity)).digest('hex')
   return [route, digest.slice(0, DIGEST_CHARACTERS)].join('/')
 }
@@ -98,7 +104,7 @@ export function endpointOf(
   }
   const jurisdictionOf = jurisdictionsOf({ ...entry, upstream, region })
   return {
-    key: keyOf(entry, { route, upstream, model, region }),
+    ...keysOf(entry, { route, upstream, model, region }),
     label: new URL(upstream).origin,
     route,
     provider: wire.provider,

@@ -1,5 +1,5 @@
 import { isObject } from '@plat/core'
-import { definedTools, switchedOnTools } from '../../call/index.ts'
+import { definedTools, earlierContent, switchedOnTools } from '../../call/index.ts'
 
 /** Tools that the agent runs. Any other runs at the provider, without governance. */
 const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
@@ -55,29 +55,17 @@ function hostedByGoogle(tools: readonly unknown[], allowed: ReadonlySet<string>)
 
 /**
  * Returns whether the response to an allowed request may hold foreign content: provider-hosted tools may run, or the provider adds
- * stored content that the gateway cannot see.
+ * earlier content that the gateway cannot see.
  */
 export function bringsForeignContent(body: unknown, method: string): boolean {
   return keptByProvider(body, method) || hostedTool(body, NO_TOOLS, method) !== null
 }
 
-/**
- * Returns whether a request refers to content at the provider: earlier responses, conversations, threads, stored items and prompts (which
- * may name tools), files for tools, and code containers.
- */
+/** Returns whether a request refers to content at the provider: earlier responses, and containers of code. */
 function keptByProvider(body: unknown, method: string): boolean {
   if (!isObject(body)) return false
   if (isSet(body.container)) return true
-  if (method.startsWith('messages')) return isObject(body.thread) && isSet(body.thread.previous_message_id)
-  if (method !== 'responses') return false
-  if (isSet(body.previous_response_id) || isSet(body.conversation)) return true
-  if (isObject(body.prompt)) return true
-  return Array.isArray(body.input) && body.input.some((item) => isObject(item) && isReference(item))
-}
-
-/** An item that names stored content; without a type it is a reference if it has only an id. */
-function isReference({ type, content, id }: Readonly<Record<string, unknown>>): boolean {
-  return type === 'item_reference' || (!isSet(type) && !isSet(content) && isSet(id))
+  return earlierContent(body, method).length > 0
 }
 
 /** Providers treat null as absent. */

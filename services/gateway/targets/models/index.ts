@@ -17,12 +17,13 @@ import type { RouteEndpoint } from './endpoint.ts'
 import { createModelMetrics, type ModelMetrics } from './metrics.ts'
 import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
-import { createModelResolve, routesSlot } from './stage.ts'
+import { createModelResolve, type Owners, routesSlot } from './stage.ts'
 
 export { uploadShares } from './config.ts'
 export { createCloudLoans } from './credentials/loans.ts'
 export type { RouteEndpoint } from './endpoint.ts'
 export type { Route } from './registry.ts'
+export { StoredContents } from './stored/contents.ts'
 
 export interface ModelsOptions {
   readonly config: {
@@ -43,6 +44,8 @@ export interface ModelsOptions {
   }
   /** Returns the current taint labels of a caller. */
   readonly labelsOf: (identity: Identity) => readonly string[]
+  /** Owners of what providers store. */
+  readonly owners: Owners
   /** For probes and requests for credentials. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
@@ -122,7 +125,7 @@ export function createModels(options: ModelsOptions): Models {
   snapshots.publish(routesSlot, buildRoutes(null, config.models, clouds))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice, labelsOf: options.labelsOf }),
+    stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice, ...ownersOf(options) }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
     listed: () => snapshots.current.get(routesSlot).listed,
     directory: (snapshot, identity, scope) => directories.of(snapshot.get(routesSlot), identity, scope),
@@ -144,6 +147,10 @@ export function createModels(options: ModelsOptions): Models {
       credentials.close()
     },
   }
+}
+
+function ownersOf({ labelsOf, owners }: ModelsOptions) {
+  return { labelsOf, owners }
 }
 
 /** Follows `modelsFile`. */

@@ -13,7 +13,6 @@ import {
   type Snapshots,
   type StoredContent,
   searchesByItself,
-  storedContent,
   type Target,
   unresolved,
 } from '../../call/index.ts'
@@ -21,6 +20,9 @@ import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Choice } from './choice.ts'
 import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
+import { type Named, namedIn, type Owners } from './stored/named.ts'
+
+export type { Owners }
 
 /** Snapshot slot of the routes. */
 export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(null, {}) }
@@ -32,6 +34,7 @@ export function createModelResolve({
   settled,
   choice,
   labelsOf,
+  owners,
 }: {
   readonly snapshots: Snapshots
   /** Returns whether the credential of an endpoint is available. */
@@ -40,6 +43,7 @@ export function createModelResolve({
   readonly choice: Pick<Choice, 'allows'>
   /** Returns the taint labels of a caller, which include the classes of data that its session received. */
   readonly labelsOf: (identity: Identity) => readonly string[]
+  readonly owners: Owners
 }): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
@@ -58,8 +62,10 @@ export function createModelResolve({
       // Checked before any hold or request: an impossible call costs nothing.
       if (!route.endpoints.some(isReady))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-      const dataClass = classOfSession(route.dataClass, labelsOf(call.facts.identity))
-      const target = targetOf(call, { route, dataClass }, choice)
+      const named = namedIn(call, route, owners)
+      const labels = labelsOf(call.facts.identity)
+      const dataClass = classOfSession(route.dataClass, 'labels' in named ? [...labels, ...named.labels] : labels)
+      const target = targetOf(call, { route, dataClass, named }, choice)
       return isDenial(target) ? target : { target }
     },
     settle: (call: Call<'identity' | 'target'>, outcome) => settled(call.facts.target.key, outcome),
@@ -101,9 +107,17 @@ function leadsTo(route: Route | null): string {
   return route?.endpoints.map(({ key }) => key).join() ?? ''
 }
 
+/** The route of a call. */
+interface Resolved {
+  readonly route: Route
+  readonly dataClass: Target['dataClass']
+  /** Stored content that the call names, or a name that its caller does not own. */
+  readonly named: Named | StoredContent
+}
+
 function targetOf(
   call: Call<'identity'>,
-  { route, dataClass }: { readonly route: Route; readonly dataClass: Target['dataClass'] },
+  { route, dataClass, named }: Resolved,
   choice: Pick<Choice, 'allows'>,
 ): Target | Denial {
   // Any request with a body names a model: generations, embeddings and token counts.
@@ -124,8 +138,7 @@ function targetOf(
       'provider_hosted_tool',
       `${hosted} would run at the provider, and providerTools of the route does not list it`,
     )
-  const [stored] = call.body === null ? [] : storedContent(call.body.nested ?? call.body.value)
-  if (stored !== undefined) return notOwned(stored)
+  if ('id' in named) return notOwned(named)
   return {
     ...unresolved,
     kind: 'model',
@@ -133,15 +146,23 @@ function targetOf(
     server: route.server,
     tool: model,
     trust: 'trusted',
-    labels: labelsByTrust[generates && isForeign(call, route) ? 'untrusted' : 'trusted'],
+    labels: withLabels(
+      labelsByTrust[generates && isForeign(call, route, named) ? 'untrusted' : 'trusted'],
+      named.labels,
+    ),
     dataClass,
     jurisdiction: route.endpoints[0].jurisdictionFor(call.name),
+    ...(named.accounts !== null && { accounts: named.accounts }),
   }
+}
+
+function withLabels(labels: Target['labels'], more: readonly string[]): Target['labels'] {
+  return more.length === 0 ? labels : { ...labels, taints: [...new Set([...labels.taints, ...more])] }
 }
 
 /** The same for an ID that does not exist, so that IDs of others cannot be found out. */
 function notOwned({ param }: StoredContent): Denial {
-  const reason = `${param} names content at the provider that this caller did not upload through this gateway: send the content itself`
+  const reason = `${param} names content at the provider that this caller did not store there through this route: send the content itself`
   return deny('policy_denied', reason, { data: { param } })
 }
 
@@ -153,6 +174,7 @@ function hostedSearch(requested: string | null, { endpoints, providerTools }: Ro
 }
 
 /** Returns whether the response of any endpoint may hold foreign content. */
-function isForeign({ name, body, method }: Call, { endpoints }: Route): boolean {
+function isForeign({ name, body, method }: Call, { endpoints }: Route, { accounts }: Named): boolean {
+  if (accounts !== null) return true
   return bringsForeignContent(body?.value, method) || endpoints.some((one) => searchesByItself(one.modelFor(name)))
 }

@@ -157,7 +157,8 @@ test('a stored response is redacted and judged as the route is configured when i
 
 test('responses with content of the web, or that refer to what a provider stores, are not stored', async (t) => {
   const completion = '{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}'
-  const response = '{"object":"response","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}'
+  const response =
+    '{"id":"resp_1","object":"response","status":"completed","output":[{"type":"message","id":"msg_1","content":[]}],"usage":{"input_tokens":1,"output_tokens":1}}'
   let calls = 0
   const upstream = await scripted(t, ({ url }, answer) => {
     calls++
@@ -171,7 +172,6 @@ test('responses with content of the web, or that refer to what a provider stores
     ['responses', input],
     ['responses', { ...input, store: false, tools: [{ type: 'web_search' }] }],
     ['responses', { ...input, store: false, previous_response_id: 'resp_1' }],
-    ['responses', { ...input, store: false, prompt: { id: 'pmpt_1' } }],
     ['responses', { ...input, store: false, input: [{ type: 'item_reference', id: 'msg_1' }] }],
   ]
   for (const [path, body] of cases) {

@@ -298,10 +298,10 @@ test('a member without a counterpart is refused by its name in the caller’s AP
     message('plain', { messages: [{ role: 'user', content: [search] }] }),
     param('messages[0].content[0].type'),
   )
-  await assert.rejects(response('gemini', { previous_response_id: 'resp_1' }), param('previous_response_id'))
+  await assert.rejects(response('gemini', { previous_response_id: 'resp_1' }), /403 .*previous_response_id names/)
   await assert.rejects(response('converse', { reasoning: { effort: 'low' } }), param('reasoning.effort'))
   await assert.rejects(response('claude', { store: true }), param('store'))
-  await assert.rejects(response('gemini', { input: [{ type: 'item_reference', id: 'i' }] }), param('input[0].type'))
+  await assert.rejects(response('gemini', { input: [{ type: 'item_reference', id: 'i' }] }), /403 .*input names/)
   assert.equal(provider.received.length, sent)
 })
 

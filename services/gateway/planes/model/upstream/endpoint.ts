@@ -6,6 +6,8 @@ import type { Speech } from '../translate/translator.ts'
 export interface ModelEndpoint {
   /** Unique key. */
   readonly key: string
+  /** The provider's account behind it. */
+  readonly account: string
   /** Name in metrics and records. */
   readonly label: string
   /** Name of the route. */

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { TEST_TRUST_DOMAIN } from '@plat/testkit/identity'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
+import OpenAI from 'openai'
+import { started } from '../../../testing/started.ts'
+
+/** A provider of the Responses API that stores what it is not forbidden to, as OpenAI's does, for all users of the account. */
+async function responsesServer(t: TestContext) {
+  const stored = new Set<string>()
+  const requests: { previous_response_id?: string }[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = JSON.parse(Buffer.concat(chunks).toString())
+    requests.push(body)
+    const { previous_response_id: before, store = true, stream = false } = body
+    response.writeHead(before !== undefined && !stored.has(before) ? 400 : 200, {
+      'content-type': stream ? 'text/event-stream' : 'application/json',
+    })
+    if (before !== undefined && !stored.has(before)) return void response.end('{"error":{"message":"not found"}}')
+    const id = `resp_${requests.length}`
+    if (store) stored.add(id)
+    const content = [{ type: 'output_text', text: 'hello', annotations: [] }]
+    const output = [{ type: 'message', id: `msg_${requests.length}`, role: 'assistant', status: 'completed', content }]
+    const whole = { id, object: 'response', status: 'completed', model: 'm', output, usage: null }
+    if (!stream) return void response.end(JSON.stringify(whole))
+    const event = (type: string) => `event: ${type}\ndata: ${JSON.stringify({ type, response: whole })}\n\n`
+    response.end(event('response.created') + event('response.completed'))
+  })
+  const url = `http://127.0.0.1:${await listening(server)}/v1`
+  t.after(() => closed(server))
+  return { url, requests }
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+async function setUp(t: TestContext, isRestarted = false) {
+  const provider = await responsesServer(t)
+  const dir = tempFolder()
+  const config = {
+    models: { r: { upstream: provider.url }, other: { upstream: provider.url } },
+    auditPath: join(dir, 'audit.jsonl'),
+  }
+  const running = await started(t, config, isRestarted)
+  const clientOf =
+    ({ gateway, issuer }: Awaited<ReturnType<typeof started>>) =>
+    (claims: Claims = {}, route = 'r') => {
+      const apiKey = issuer.token({ scope: 'models:r models:other', ...claims })
+      return new OpenAI({ baseURL: `${gateway.url}/llm/${route}/v1`, apiKey, maxRetries: 0 })
+    }
+  return { provider, config, running, as: clientOf(running), clientOf }
+}
+
+const sub = (agent: string, session: string) => ({
+  sub: `spiffe://${TEST_TRUST_DOMAIN}/ns/default/agent/${agent}/session/${session}`,
+  plat_agent: agent,
+  plat_session: session,
+})
+
+const first = { model: 'm', input: 'remember 7' } as const
+
+test('a stored response is continued by its agent and user, in any session, and by no other', async (t) => {
+  const { provider, as } = await setUp(t)
+  const { id, output } = await as().responses.create(first)
+  const next = { model: 'm', input: 'and now?', previous_response_id: id } as const
+  await as().responses.create(next)
+  await as(sub('assistant', 'later')).responses.create(next)
+  const before = provider.requests.length
+  const others: readonly OpenAI[] = [
+    as(sub('intruder', 's1')),
+    as({ act: { sub: 'user:bob' } }),
+    // Another route to the same account.
+    as({}, 'other'),
+  ]
+  for (const other of others)
+    await assert.rejects(other.responses.create(next), /403 .*previous_response_id names content at the provider/)
+  const item = { type: 'item_reference', id: output[0]?.id ?? assert.fail() } as const
+  await assert.rejects(others[0]?.responses.create({ model: 'm', input: [item] }) ?? assert.fail(), /403 .*input names/)
+  await assert.rejects(as().responses.create({ ...next, previous_response_id: 'resp_unknown' }), /403 .*names content/)
+  assert.equal(provider.requests.length, before)
+  await as().responses.create({ model: 'm', input: [item] })
+})
+
+test('a streamed response is owned once its stream is complete, and one that is not stored never is', async (t) => {
+  const { as } = await setUp(t)
+  let id = ''
+  for await (const event of await as().responses.create({ ...first, stream: true }))
+    if (event.type === 'response.completed') id = event.response.id
+  await as().responses.create({ model: 'm', input: 'next', previous_response_id: id })
+  const unstored = await as().responses.create({ ...first, store: false })
+  const continued = as().responses.create({ model: 'm', input: 'next', previous_response_id: unstored.id })
+  await assert.rejects(continued, /403 .*names content/)
+})
+
+test('conversations, prompts and items that name content without an owner are denied by name', async (t) => {
+  const { provider, as } = await setUp(t)
+  const requests: readonly (readonly [string, object])[] = [
+    ['conversation', { conversation: 'conv_1' }],
+    ['conversation', { conversation: { id: 'conv_1' } }],
+    ['prompt', { prompt: { id: 'pmpt_1' } }],
+    ['input', { input: [{ type: 'image_generation_call', id: 'ig_1' }] }],
+    ['input', { input: [{ type: 'reasoning', id: 'rs_1', summary: [] }] }],
+    ['input', { input: [{ id: 'msg_1' }] }],
+  ]
+  for (const [param, request] of requests) {
+    const sent = as().responses.create({ ...first, ...request })
+    await assert.rejects(sent, new RegExp(`403 .*${param} names content`), JSON.stringify(request))
+  }
+  assert.equal(provider.requests.length, 0)
+  const whole: OpenAI.Responses.ResponseInput = [
+    { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'sealed' },
+    { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content: [] },
+    { role: 'user', content: 'hi' },
+  ]
+  await as().responses.create({ model: 'm', input: whole })
+})
+
+test('the owner of a response is known after a restart, and the call goes to the endpoint that stores it', async (t) => {
+  const { provider, config, running, as, clientOf } = await setUp(t, true)
+  const spare = await responsesServer(t)
+  const { id } = await as().responses.create(first)
+  await running.gateway.drain()
+  const models = { r: { upstream: spare.url, fallbacks: [{ upstream: provider.url }] } }
+  const restarted = await started(t, { ...config, models })
+  const later = clientOf(restarted)
+  await later().responses.create({ model: 'm', input: 'next', previous_response_id: id })
+  await assert.rejects(
+    later(sub('intruder', 's1')).responses.create({ model: 'm', input: 'next', previous_response_id: id }),
+    /403 /,
+  )
+  assert.deepEqual([spare.requests.length, provider.requests.at(-1)?.previous_response_id], [0, id])
+})
