@@ -230,7 +230,7 @@ test('forms that can be read in two ways, or are too large, are refused before a
   }
   const part = (head: string, text = 'x') => `--b\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`
   const file = part('name="image"; filename="a.png"')
-  const fields = part('name="model"', 'i') + part('name="prompt"')
+  const fields = part('name="model"', 'i') + part('name="prompt"', '{"file_id":')
   const form = (...parts: readonly string[]) => `${fields}${parts.join('')}${file}--b--`
   assert.match(await send(`${fields}${file}--b--\r\n`), /^200 /)
   const refused: readonly (readonly [string, RegExp])[] = [
@@ -259,6 +259,8 @@ test('forms that can be read in two ways, or are too large, are refused before a
     [form(part('name="x"', '{"file_id":"a","file_id":""}')), /^400 .*x is neither a text nor strict/],
     [form(part('name="mask[image_url]"', 'gs://a/b')), /^403 .*image_url\] names content at the prov/],
     [form(part('name="file_ids[]"', 'file-1')), /^403 .*file_ids\[\] names content at the provider/],
+    [form(part('name="models[]"', 'i')), /^400 .*models\[\] may name another model/],
+    [form(part('name="x[]"', ' [{"image_url":"gs://a/b"}]')), /^403 .*image_url names content/],
   ]
   for (const [body, expected] of refused) assert.match(await send(body), expected)
   assert.match(await send('{}', 'application/json'), /^415 /)

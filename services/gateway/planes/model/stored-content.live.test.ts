@@ -43,3 +43,23 @@ test('batches, files and what holds files are refused by name', async (t) => {
   }
   assert.equal(provider.calls.length, 0)
 })
+
+test('a request that names further models is refused, and reaches none of them', async (t) => {
+  const provider = await model(t)
+  const { as } = await routeOver(t, [{ upstream: provider.url }])
+  const members: readonly (readonly [string, object])[] = [
+    ['models', { models: ['large-1'] }],
+    ['fallbacks', { fallbacks: ['large-1'] }],
+    ['context_window_fallbacks', { context_window_fallbacks: [{ 'small-1': ['large-1'] }] }],
+    ['preset', { preset: 'large' }],
+  ]
+  for (const path of ['chat/completions', 'completions', 'responses', 'messages', 'embeddings']) {
+    for (const [param, member] of members) {
+      const { status, text } = await as({}, {}, path)({ ...chat, max_tokens: 1, ...member })
+      assert.equal(status, 400, `${path} ${param}`)
+      assert.match(text, new RegExp(`${param} may name another model than model does`))
+    }
+  }
+  assert.equal(provider.calls.length, 0)
+  assert.equal((await as({})({ ...chat, models: null })).status, 200)
+})

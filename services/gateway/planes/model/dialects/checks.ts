@@ -1,10 +1,32 @@
 import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
 
+/**
+ * Members by which some providers and proxies (OpenRouter, LiteLLM) serve a request with another model than `model`, by which the gateway chooses
+ * the route, and policies and prices judge.
+ */
+const OTHER_MODELS = ['models', 'preset', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks'] as const
+
+/** Returns the refusal of a request that names further models, also in a field of a form with brackets. */
+export function otherModelsFault(value: JsonObject): Denial | null {
+  for (const name of OTHER_MODELS) if (isSet(value[name])) return otherModel(name)
+  for (const name in value) {
+    const bracket = name.indexOf('[')
+    if (bracket !== -1 && OTHER_MODELS.some((one) => one === name.slice(0, bracket))) return otherModel(name)
+  }
+  return null
+}
+
+function otherModel(name: string): Denial {
+  return wrong(name, 'may name another model than model does: leave it out, or let the route have fallbacks')
+}
+
 /** Checks that all dialects share. A denial names the invalid member in `data.param`. */
-export function commonFault({ model, stream }: JsonObject): Denial | null {
+export function commonFault(value: JsonObject): Denial | null {
+  const { model, stream } = value
   if (isSet(model) && (typeof model !== 'string' || model === '')) return wrong('model', 'must be a string')
-  return isSet(stream) && typeof stream !== 'boolean' ? wrong('stream', 'must be true or false') : null
+  if (isSet(stream) && typeof stream !== 'boolean') return wrong('stream', 'must be true or false')
+  return otherModelsFault(value)
 }
 
 /** A limit of output tokens. */
