@@ -30,6 +30,8 @@ export class EventStream {
   readonly #end = new AbortController()
   #lastId = ''
   #failures = 0
+  /** Ends the current attempt, or the pause before the next one. */
+  #interrupt = () => {}
 
   constructor(options: StreamOptions) {
     this.#options = options
@@ -38,6 +40,12 @@ export class EventStream {
 
   close(): void {
     this.#end.abort()
+  }
+
+  /** Called when the device has lost its network, or has it again: a broken connection is not noticed otherwise before its silence. */
+  networkChanged(isOnline: boolean): void {
+    if (isOnline) this.#failures = 0
+    this.#interrupt()
   }
 
   async #run(): Promise<void> {
@@ -55,6 +63,10 @@ export class EventStream {
     this.#failures = Math.min(this.#failures + 1, 10)
     return new Promise((resolve) => {
       const cancel = after(ms, resolve)
+      this.#interrupt = () => {
+        cancel()
+        resolve()
+      }
       this.#end.signal.addEventListener('abort', () => {
         cancel()
         resolve()
@@ -68,6 +80,7 @@ export class EventStream {
     if (this.#lastId !== '') headers['last-event-id'] = this.#lastId
     const stop = new AbortController()
     const silence = new Watch(SILENCE_MS, () => stop.abort())
+    this.#interrupt = () => stop.abort()
     try {
       const signal = AbortSignal.any([this.#end.signal, stop.signal])
       const response = await fetch(this.#options.url, {

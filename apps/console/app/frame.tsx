@@ -18,9 +18,6 @@ export function Frame() {
   }, [route.page])
   useEffect(() => {
     document.title = `${page?.title ?? 'Not found'} · plat`
-    // A new page is announced by its heading; the first one leaves the focus to the browser.
-    if (document.activeElement !== null && document.activeElement !== document.body)
-      document.querySelector('h1')?.focus()
   }, [route.page, route.id])
   return (
     <>

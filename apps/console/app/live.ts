@@ -29,6 +29,8 @@ export class Live {
       state: (state) => this.#setState(state),
     })
     this.#poll()
+    window.addEventListener('online', this.#network)
+    window.addEventListener('offline', this.#network)
   }
 
   /** Calls back after changes of one of these topics. Returns a function that ends this. */
@@ -44,9 +46,13 @@ export class Live {
   }
 
   close(): void {
+    window.removeEventListener('online', this.#network)
+    window.removeEventListener('offline', this.#network)
     this.#stream.close()
     this.#cancelPoll()
   }
+
+  readonly #network = (event: Event): void => this.#stream.networkChanged(event.type === 'online')
 
   #setState(state: StreamState): void {
     const back = state === 'live' && this.state === 'offline'

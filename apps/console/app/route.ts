@@ -40,7 +40,18 @@ function decoded(text: string): string {
 export function goTo(url: string, { replace = false } = {}): void {
   if (replace) window.history.replaceState(null, '', url)
   else window.history.pushState(null, '', url)
+  if (!replace) isMoved = true
   window.dispatchEvent(new PopStateEvent('popstate'))
+}
+
+/** Whether a page was opened from another one, and its heading has not been announced yet. */
+let isMoved = false
+
+/** Returns true for the first heading after a page was opened from another one: it receives the focus. */
+export function takeMoved(): boolean {
+  const moved = isMoved
+  isMoved = false
+  return moved
 }
 
 /** The current route. Links of the console are followed without loading the document again. */

@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import type { ApiError } from '../api/client.ts'
 import { useNow } from '../app/clock.ts'
+import { takeMoved } from '../app/route.ts'
 import { absoluteTime, counted, duration, money, relativeTime } from './format.ts'
 import { Text } from './text.tsx'
 
@@ -117,9 +119,16 @@ export function PageHead({
   readonly title: ComponentChildren
   readonly children?: ComponentChildren
 }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    // The first page leaves the focus to the browser.
+    if (takeMoved()) heading.current?.focus()
+  })
   return (
     <div class="page-head">
-      <h1 tabIndex={-1}>{title}</h1>
+      <h1 tabIndex={-1} ref={heading}>
+        {title}
+      </h1>
       {children}
     </div>
   )

@@ -1,8 +1,11 @@
 import { useLoaded } from '../../app/query.ts'
 import { linkTo } from '../../app/route.ts'
 import { hasRole, useShared } from '../../app/session.ts'
-import { Problem, Section } from '../../ui/parts.tsx'
+import { count } from '../../ui/format.ts'
+import { Badge, Fact, Facts, Money, Problem, Section } from '../../ui/parts.tsx'
+import { Name } from '../../ui/text.tsx'
 import { entriesOf } from '../sessions/entries.ts'
+import { findSession } from '../sessions/session.tsx'
 import { Timeline } from '../sessions/timeline.tsx'
 import { type Approval, sessionOf } from './model.ts'
 
@@ -27,6 +30,7 @@ export function SoFar({ approval }: { readonly approval: Approval }) {
   )
   return (
     <Section title="Session so far">
+      <Numbers id={sessionOf(approval)} />
       {!mayRead && <p class="note">Reading the records of a session needs the role auditor.</p>}
       {error !== null && <Problem error={error} retry={reload} />}
       {data !== null && <Timeline entries={entriesOf(data.items.toReversed())} />}
@@ -35,5 +39,34 @@ export function SoFar({ approval }: { readonly approval: Approval }) {
         <a href={linkTo('sessions', sessionOf(approval))}>Whole timeline</a>
       </p>
     </Section>
+  )
+}
+
+/** Labels, calls and costs of the session. */
+function Numbers({ id }: { readonly id: string }) {
+  const { client } = useShared()
+  const { data } = useLoaded(`numbers ${id}`, (signal) => findSession(client, id, signal), {
+    topics: ['session', 'approval', 'denial'],
+  })
+  if (data === null) return null
+  const { taints, calls, denied, spent } = data
+  return (
+    <Facts>
+      <Fact name="Taint labels">
+        {taints.length === 0 ? (
+          'none'
+        ) : (
+          <Badge tone="warn">
+            <Name of={taints.join(', ')} />
+          </Badge>
+        )}
+      </Fact>
+      <Fact name="Calls">
+        {count(calls)}, {count(denied)} denied
+      </Fact>
+      <Fact name="Spent">
+        <Money micros={spent.micros} currency={spent.currency} />
+      </Fact>
+    </Facts>
   )
 }

@@ -1,17 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { ApiError, Result } from '../../api/client.ts'
+import type { ApiError } from '../../api/client.ts'
 import { now } from '../../app/clock.ts'
-import { asApiError, usePages } from '../../app/query.ts'
+import { asApiError } from '../../app/query.ts'
 import { goTo, linkTo } from '../../app/route.ts'
 import { hasRole, useShared } from '../../app/session.ts'
 import { count, energy, money } from '../../ui/format.ts'
-import { Amount, Badge, Empty, PageHead, Problem, Section, Time } from '../../ui/parts.tsx'
-import { type Column, NoRows, Table } from '../../ui/table.tsx'
+import { Empty, PageHead, Problem, Section } from '../../ui/parts.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
 import { plainText } from '../../ui/visible.ts'
+import { Budgets } from './budgets.tsx'
 import { GROUPS, type Group, sum, type Total, Totals } from './totals.ts'
-
-type Budget = Result<'GET /v1/budgets'>['items'][number]
 
 const PERIODS: Readonly<Record<string, number>> = { '1 hour': 1, '24 hours': 24, '7 days': 168, '30 days': 720 }
 const HOUR_MS = 3_600_000
@@ -41,7 +40,7 @@ export function CostsPage({ query }: { readonly query: URLSearchParams }) {
           by
           <select value={group} onChange={(event) => show({ by: event.currentTarget.value })}>
             {GROUPS.map((name) => (
-              <option value={name}>{name === 'target' ? 'tool or route' : name}</option>
+              <option value={name}>{GROUP_NAMES[name]}</option>
             ))}
           </select>
         </label>
@@ -54,6 +53,11 @@ export function CostsPage({ query }: { readonly query: URLSearchParams }) {
       <Budgets />
     </>
   )
+}
+
+const GROUP_NAMES: Readonly<Record<Group, string>> = {
+  ...{ agent: 'agent', namespace: 'team (namespace)', user: 'user', model: 'model' },
+  ...{ target: 'tool or route', session: 'session', day: 'day (UTC)' },
 }
 
 interface Adding {
@@ -136,7 +140,7 @@ function useTotals(hours: number): readonly [Adding, () => void] {
 function columnsOf(group: Group, most: number): readonly Column<Total>[] {
   return [
     {
-      name: group === 'target' ? 'Tool or route' : group,
+      name: GROUP_NAMES[group],
       width: '3fr',
       isMain: true,
       cell: ({ name }) => <TotalName group={group} name={name} />,
@@ -177,57 +181,4 @@ function Share({ of }: { readonly of: number }) {
       <span class="bar info" style={{ left: '0', width: `${(of * 100).toFixed(2)}%` }} />
     </span>
   )
-}
-
-const BUDGETS_PAGE = 200
-
-function Budgets() {
-  const { client } = useShared()
-  const pages = usePages(
-    'budgets',
-    (cursor, signal) =>
-      client.call('GET /v1/budgets', { query: { limit: BUDGETS_PAGE, ...(cursor && { cursor }) }, signal }),
-    ['budget'],
-  )
-  return (
-    <Section title="Budgets">
-      <Table
-        label="Budgets"
-        columns={BUDGET_COLUMNS}
-        pages={pages}
-        keyOf={({ id, subject }) => `${id} ${subject ?? ''}`}
-        empty={<NoRows title="No budget">Set spec.budget of an Agent, or write a BudgetPolicy.</NoRows>}
-      />
-    </Section>
-  )
-}
-
-const BUDGET_COLUMNS: readonly Column<Budget>[] = [
-  {
-    name: 'Budget',
-    width: '3fr',
-    isMain: true,
-    cell: ({ budget, subject }) => <Name of={subject === null ? budget : `${budget} · ${subject}`} />,
-  },
-  { name: 'Scope', width: '6rem', cell: ({ scope }) => <Name of={scope} /> },
-  { name: 'Window', width: '5rem', cell: ({ window }) => window },
-  { name: 'Used', width: '6rem', isMain: true, cell: (budget) => <Used budget={budget} /> },
-  { name: 'Spent', width: '9rem', isNumber: true, cell: ({ spent }) => <Amount of={spent} /> },
-  { name: 'Held', width: '9rem', isNumber: true, cell: ({ held }) => <Amount of={held} /> },
-  { name: 'Left', width: '9rem', isNumber: true, isMain: true, cell: ({ left }) => <Amount of={left} /> },
-  {
-    name: 'Resets',
-    width: '9rem',
-    cell: ({ resetsAt }) => (resetsAt === null ? 'with the session' : <Time at={resetsAt} />),
-  },
-]
-
-function Used({ budget: { cap, spent, held } }: { readonly budget: Budget }) {
-  const [all, used] = [amountOf(cap), amountOf(spent) + amountOf(held)]
-  const percent = all === 0 ? 100 : Math.floor((used / all) * 100)
-  return <Badge tone={percent >= 100 ? 'bad' : percent >= 80 ? 'warn' : 'good'}>{count(percent)} %</Badge>
-}
-
-function amountOf(amount: Budget['cap']): number {
-  return 'tokens' in amount ? amount.tokens : amount.micros
 }

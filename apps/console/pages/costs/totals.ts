@@ -1,7 +1,7 @@
 import { memberOf, numberIn, textIn } from '../../api/client.ts'
 
 /** Members that calls can be added up by. */
-export const GROUPS = ['agent', 'user', 'model', 'target', 'session', 'day'] as const
+export const GROUPS = ['agent', 'namespace', 'user', 'model', 'target', 'session', 'day'] as const
 export type Group = (typeof GROUPS)[number]
 
 export interface Total {
@@ -79,6 +79,7 @@ export function sum({ micros }: Total): number {
 function nameIn(rec: Line['rec'], group: Group): string {
   const namespace = textIn(rec, 'namespace') ?? ''
   if (group === 'agent') return `${namespace}/${textIn(rec, 'agent') ?? ''}`
+  if (group === 'namespace') return namespace
   if (group === 'session') return `${namespace}/${textIn(rec, 'agent') ?? ''}/${textIn(rec, 'session') ?? ''}`
   if (group === 'user') return textIn(rec, 'user') ?? 'no user'
   if (group === 'model') return textIn(rec, 'model') ?? 'no model'

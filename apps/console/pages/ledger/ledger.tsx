@@ -10,6 +10,8 @@ import { type Column, NoRows, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
 import { plainText } from '../../ui/visible.ts'
 import { Evidence } from './evidence.tsx'
+import { ExportButton } from './export.tsx'
+import { Segments } from './segments.tsx'
 
 type Line = Result<'GET /v1/audit/records'>['items'][number]
 
@@ -24,16 +26,14 @@ export function LedgerPage({ query }: { readonly query: URLSearchParams }) {
   const { client } = useShared()
   const only = query.get('only') ?? ''
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? '']))
+  const conditions = {
+    ...filters,
+    ...(only === 'denied' && { denied: true }),
+    ...(only === 'calls' && { calls: true }),
+  }
   const pages = usePages(query.toString(), (cursor, signal) =>
     client.call('GET /v1/audit/records', {
-      query: {
-        ...filters,
-        order: 'newest',
-        limit: PAGE_SIZE,
-        ...(only === 'denied' && { denied: true }),
-        ...(only === 'calls' && { calls: true }),
-        ...(cursor && { cursor }),
-      },
+      query: { ...conditions, order: 'newest', limit: PAGE_SIZE, ...(cursor && { cursor }) },
       signal,
     }),
   )
@@ -41,6 +41,7 @@ export function LedgerPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <PageHead title="Ledger">
+        <ExportButton query={conditions} />
         <button type="button" class="small" onClick={pages.reload}>
           Load newest
         </button>
@@ -55,6 +56,7 @@ export function LedgerPage({ query }: { readonly query: URLSearchParams }) {
         open={({ seq }) => goTo(linkTo('ledger', seq))}
         empty={<NoRows title="No record matches">Search for another text, or clear the fields.</NoRows>}
       />
+      <Segments />
       <Evidence />
     </>
   )

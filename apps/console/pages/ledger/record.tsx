@@ -6,6 +6,7 @@ import { Json } from '../../ui/json.tsx'
 import { Badge, PageHead, Problem, Section } from '../../ui/parts.tsx'
 import { Name, Text } from '../../ui/text.tsx'
 import { plainText } from '../../ui/visible.ts'
+import { Anchor } from './anchor.tsx'
 import { type Proof, type Step, verifyProof } from './verify.ts'
 
 /** One record of the ledger, and its proof, which this browser verifies. */
@@ -76,6 +77,7 @@ function Found({ proof, steps }: { readonly proof: Proof; readonly steps: readon
             {steps.map((step) => (
               <ProofStep step={step} />
             ))}
+            <Anchor seq={proof.seq} />
           </ol>
         )}
       </Section>

@@ -7,6 +7,7 @@ import { count, counted, money } from '../../ui/format.ts'
 import { Badge, Empty, PageHead, Problem, Section, Time } from '../../ui/parts.tsx'
 import { Name } from '../../ui/text.tsx'
 import { sum, Totals } from '../costs/totals.ts'
+import { Health } from './health.tsx'
 
 /** Calls of this long are added up. */
 const LAST_MS = 5 * 60_000
@@ -49,7 +50,7 @@ function Waiting() {
   )
   if (data === null) return error === null ? <p class="faint">Loading …</p> : <Problem error={error} retry={reload} />
   const { running, approvals, revocations } = data
-  const { calls, sessions, problems } = running
+  const { calls, sessions } = running
   return (
     <>
       <div class="tiles">
@@ -72,7 +73,7 @@ function Waiting() {
           link={linkTo('sessions')}
         />
       </div>
-      <Health problems={problems ?? []} />
+      <Health now={running} />
       {approvals.items.length > 0 && (
         <Section title="Waiting for a decision">
           <ul class="plain">
@@ -90,16 +91,6 @@ function Waiting() {
         </Section>
       )}
     </>
-  )
-}
-
-/** The parts that make the gateway unready. */
-function Health({ problems }: { readonly problems: readonly string[] }) {
-  if (problems.length === 0) return null
-  return (
-    <p class="problem" role="alert">
-      This gateway denies most calls at the moment: <Name of={problems.join(', ')} />. See its log, and /readyz.
-    </p>
   )
 }
 

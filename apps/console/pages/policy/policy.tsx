@@ -10,6 +10,8 @@ import { type Column, Table } from '../../ui/table.tsx'
 import { Name } from '../../ui/text.tsx'
 import { Action } from './action.tsx'
 import { InForce } from './in-force.tsx'
+import { ResourceProblems } from './problems.tsx'
+import { objectIn, TryCall } from './try.tsx'
 
 type Simulation = Result<'POST /v1/policies/simulate'>
 type Judged = Simulation['items'][number]
@@ -52,6 +54,8 @@ export function PolicyPage({ query }: { readonly query: URLSearchParams }) {
     <>
       <PageHead title="Policy" />
       <InForce chosen={query.get('policy') ?? ''} />
+      <ResourceProblems />
+      <TryCall />
       <Section title="Replay calls against edited policies">
         <form onSubmit={start}>
           <PolicyFile text={text} setText={setText} />
@@ -237,12 +241,3 @@ const COLUMNS: readonly Column<Judged>[] = [
     ),
   },
 ]
-
-function objectIn(text: string): { readonly [name: string]: unknown } | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
-  } catch {
-    return null
-  }
-}

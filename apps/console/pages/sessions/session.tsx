@@ -8,6 +8,7 @@ import { Badge, Fact, Facts, Money, PageHead, Problem, Section, Time } from '../
 import { Name } from '../../ui/text.tsx'
 import { ForSessions } from '../approvals/for-sessions.tsx'
 import { entriesOf } from './entries.ts'
+import { SessionMoney } from './money.tsx'
 import { Lift, Revoke } from './revoke.tsx'
 import type { Session } from './sessions.tsx'
 import { Timeline } from './timeline.tsx'
@@ -88,14 +89,10 @@ function Numbers({ session }: { readonly session: Session }) {
 
 function Records({ id }: { readonly id: string }) {
   const { client, session } = useShared()
-  const mayRead = hasRole(session, 'auditor')
+  if (hasRole(session, 'auditor')) return <ReadableRecords id={id} client={client} />
   return (
     <Section title="Timeline">
-      {mayRead ? (
-        <ReadableRecords id={id} client={client} />
-      ) : (
-        <p class="note">Reading the records of a session needs the role auditor.</p>
-      )}
+      <p class="note">Reading the records of a session needs the role auditor.</p>
     </Section>
   )
 }
@@ -111,9 +108,17 @@ function ReadableRecords({ id, client }: { readonly id: string; readonly client:
       }),
     TOPICS,
   )
-  if (pages.data === null)
-    return pages.error === null ? <p class="faint">Loading …</p> : <Problem error={pages.error} retry={pages.reload} />
-  return <Timeline entries={entriesOf(pages.data)} more={pages.more} />
+  const { data, error, more, reload } = pages
+  return (
+    <>
+      <Section title="Timeline">
+        {data === null && error === null && <p class="faint">Loading …</p>}
+        {data === null && error !== null && <Problem error={error} retry={reload} />}
+        {data !== null && <Timeline entries={entriesOf(data)} more={more} />}
+      </Section>
+      {data !== null && <SessionMoney lines={data} isWhole={more === null} />}
+    </>
+  )
 }
 
 /** The members of a session's ID. */
@@ -123,7 +128,7 @@ function namesOf(id: string) {
 }
 
 /** The session in the list, or null if the gateway does not list it. */
-async function findSession(client: Client, id: string, signal: AbortSignal): Promise<Session | null> {
+export async function findSession(client: Client, id: string, signal: AbortSignal): Promise<Session | null> {
   const { items } = await client.call('GET /v1/sessions', { query: { ...namesOf(id), limit: 1 }, signal })
   return items[0] ?? null
 }
