@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { isObject, TestClock } from '@plat/core'
+import { until } from '@plat/testkit/until'
 import { isDenial, type RequestContext, Snapshots } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { read } from './read.ts'
 import { noModels, noUploads } from './testing.ts'
+import { readMultipart } from './uploads/read.ts'
+import { SpoolFile } from './uploads/spool.ts'
 
 const limits = { clock: new TestClock(), maxBodyBytes: 1000, bodyReadTimeoutMs: 1000 }
 
@@ -72,4 +76,35 @@ test('a body that is too large or no JSON is refused', async () => {
   const chat = '/llm/small/v1/chat/completions'
   assert.equal(await answer('POST', chat, `{"model":"${'m'.repeat(1000)}"}`), 'body_too_large')
   assert.equal(await answer('POST', chat, '{"model":'), 'invalid_request')
+})
+
+test('an upload is refused as unavailable when its bytes cannot be written, wherever it fails, and the file is closed', async () => {
+  const head = '--b\r\nContent-Disposition: form-data; name="image"; filename="a"\r\n\r\n'
+  // The larger one fails while it arrives, the other one at its end.
+  for (const size of [200_000, 10]) {
+    const handle = await open(import.meta.filename, 'r')
+    const file = new SpoolFile(handle, { take: () => true, release() {} })
+    const faults: unknown[] = []
+    const request = arrival('POST', '/', `${head}${'x'.repeat(size)}\r\n--b--`)
+    const ends: (() => void)[] = []
+    const denial = await readMultipart(
+      {
+        ...request,
+        wire: { ...request.wire, headers: { 'content-type': 'multipart/form-data; boundary=b' } },
+        whenOver: (end) => void ends.push(end),
+      },
+      testIdentity,
+      {
+        ...{ ...limits, ...noUploads, maxUploadBytes: 1_000_000, spool: { open: async () => file } },
+        onSpoolFault: ({ cause }) => void faults.push(cause),
+      },
+    )
+    assert.ok(isDenial(denial))
+    assert.deepEqual(
+      [denial.code, faults.map((fault) => isObject(fault) && fault.code)],
+      ['state_unavailable', ['EBADF']],
+    )
+    for (const end of ends) end()
+    await until(() => handle.fd === -1, 'the end of the file')
+  }
 })

@@ -7,7 +7,7 @@ import type { BodyLimits } from '../../wire/body.ts'
 
 /** Limits of requests with files. */
 export interface UploadLimits extends BodyLimits {
-  readonly spool: Spool
+  readonly spool: Pick<Spool, 'open'>
   /** docs/spec/gateway.md: `modelUploads.maxBytes`. */
   readonly maxUploadBytes: number
   /** Called when the spool cannot be written. */
