@@ -62,7 +62,7 @@ for (const [mistake, text, line] of TEXTS) {
   })
 }
 
-test('line ends of Windows and $schema are no mistakes', async () => {
+test('line ends of Windows and $schema are not mistakes', async () => {
   const dir = await folder('{\r\n"$schema": "x",\r\n"sessionBudgetUSD": 1\r\n}\r\n')
   const { code, text } = await printed((output) => validateResources({ dir }, output))
   assert.equal(code, 0, text)
@@ -129,7 +129,7 @@ test('an address that does not respond names what is in between', async () => {
   assert.equal(unreachableReason(url, { ...proxy, NO_PROXY: 'localhost, 127.0.0.1' }), 'does not respond')
 })
 
-test('a program that is no gateway behind the address is one line that names the address', async (t) => {
+test('a program that is not a gateway behind the address is one line that names the address', async (t) => {
   const server = createServer((_, response) => response.writeHead(404).end('{"error":"not_found"}'))
   const url = `http://127.0.0.1:${await listening(server)}`
   t.after(() => closed(server))

@@ -79,7 +79,7 @@ test('docs/cli.md has every command in the order of the help', () => {
   assert.deepEqual(rows, rowsOf(program(), []))
 })
 
-test('a command line that is not there is found', () => {
+test('a page with a command line that does not exist fails the check', () => {
   assert.equal(wrongIn('approvals frobnicate'), 'no such command: frobnicate')
   assert.equal(wrongIn('approvals list -frobnicate'), 'no such flag: --frobnicate')
   assert.equal(wrongIn('config validate a b'), 'too many arguments')

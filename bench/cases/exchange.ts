@@ -6,7 +6,7 @@ import { makeKeys, NAME, sessionToken, startIdentity, startOwn, withServers } fr
 import { type BenchCase, row } from '../harness/report.ts'
 import { clientCredentials } from './mint.ts'
 
-/** Tokens that a run goes round: more than a verifier remembers, so that each exchange verifies and signs. */
+/** Tokens that a run cycles through: more than a verifier caches, so that each exchange verifies and signs. */
 const COLD_TOKENS = 30_000
 const AUDIENCE = 'bench-tools'
 

@@ -5,7 +5,7 @@ import { openLedger, type Rec } from '@plat/ledger'
 import { type BenchCase, row } from '../harness/report.ts'
 import { median } from '../harness/stats.ts'
 
-/** Records that both writers go round; they are made before the clock runs. */
+/** Records that both writers cycle through; they are created before the measurement starts. */
 const DIFFERENT_RECORDS = 1000
 
 /** Appends and resolves when the record is on disk. */
@@ -102,7 +102,7 @@ async function appendFor(append: Append, callers: number, ms: number): Promise<n
   return n / (performance.now() - began)
 }
 
-/** Lines of the size that ours writes; the bare writer goes round them. */
+/** Lines as long as those of our writer, which the bare writer cycles through. */
 function linesOf(file: string): string[] {
   return readFileSync(file, 'utf8')
     .split('\n', DIFFERENT_RECORDS)

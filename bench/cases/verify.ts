@@ -4,7 +4,7 @@ import { cpuPerRequest, type Traffic } from '../harness/load.ts'
 import { BROKER_TOKEN, makeKeys, sessionToken, startIdentity, startOwn, withServers } from '../harness/plat.ts'
 import { type BenchCase, row } from '../harness/report.ts'
 
-/** Tokens that a cold run goes round: more than a verifier remembers, so that none is met again while it is remembered. */
+/** Tokens that a cold run cycles through: more than a verifier caches, so that none is verified from the cache. */
 const COLD_TOKENS = 30_000
 
 /** `POST /v1/token/verify` cold (each token is new) and cached (one token), against a bare verification of the same tokens. */

@@ -28,7 +28,7 @@ const LOOK_EVERY_MS = 200
 /** The gateway reads rendered files again within this time, in milliseconds. */
 const RELOAD_MS = 2_500
 
-/** Adds the agent and the key of OPENAI_API_KEY for as long as `use` takes; answers what it answers. */
+/** Adds the agent and the key in OPENAI_API_KEY while `use` runs. Returns the result of `use`. */
 export async function withOpenAI(dir: string, use: (agent: string) => Promise<number>): Promise<number> {
   const key = process.env.OPENAI_API_KEY
   if (!key) {

@@ -80,7 +80,7 @@ test('the interval alone detects a change', async () => {
   assert.deepEqual(w.seen, ['one'])
 })
 
-test('content is compared: same size and time stamp with other bytes is a change', async () => {
+test('content is compared: other bytes with the same size and time are a change', async () => {
   const w = watched()
   writeFileSync(w.path, 'aaa')
   utimesSync(w.path, 1, 1)

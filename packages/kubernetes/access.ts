@@ -118,7 +118,7 @@ export function fileCredentials(
 const TOKEN = /^[\x21-\x7e]+$/
 
 function bearer(token: string): Credentials['headers'] {
-  if (!TOKEN.test(token)) throw new Error('credentials of the API server: there is no token in the file of the token')
+  if (!TOKEN.test(token)) throw new Error('credentials of the API server: the token file holds no valid token')
   return { authorization: `Bearer ${token}` }
 }
 

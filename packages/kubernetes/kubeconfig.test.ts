@@ -69,9 +69,12 @@ test('an unknown field is refused by its name, never ignored', async (t) => {
   }
   assert.equal(
     await why(config('exec: {command: login}')),
-    'users: exec is not built: use a token, a tokenFile or a client certificate',
+    'users: exec is not supported: use a token, a tokenFile or a client certificate',
   )
-  assert.match(await why(config('token: t', 'insecure-skip-tls-verify: true')), /insecure-skip-tls-verify is not built/)
+  assert.match(
+    await why(config('token: t', 'insecure-skip-tls-verify: true')),
+    /insecure-skip-tls-verify is not supported/,
+  )
   assert.match(await why(config('token: t'), 'nowhere'), /^contexts: there is none with the name "nowhere"$/)
   assert.match(await why('contexts: []'), /has no current-context/)
   assert.match(await why('- 1'), /no YAML object/)

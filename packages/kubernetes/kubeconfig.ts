@@ -61,11 +61,11 @@ const USER_FIELDS: ReadonlySet<string> = new Set([
 function refuseUnknown(cluster: Members, user: Members): void {
   const strange = Object.keys(user).find((name) => !USER_FIELDS.has(name))
   if (strange !== undefined) {
-    throw new Error(`users: ${strange} is not built: use a token, a tokenFile or a client certificate`)
+    throw new Error(`users: ${strange} is not supported: use a token, a tokenFile or a client certificate`)
   }
   for (const name of ['insecure-skip-tls-verify', 'proxy-url']) {
     if (cluster[name] !== undefined && cluster[name] !== false)
-      throw new Error(`clusters: ${name} is not built: name the certificate-authority`)
+      throw new Error(`clusters: ${name} is not supported: name the certificate-authority`)
   }
 }
 

@@ -263,7 +263,7 @@ test('a page of the newest first passes over segments that left, and one of a ti
   }
 })
 
-test('pages of both orders go on where the one before ended, and an incomplete last line is no record', async () => {
+test('pages of both orders go on where the one before ended, and an incomplete last line is not a record', async () => {
   const small = await segmented(40)
   const text = small.files.at(-1)?.lines.join('\n') ?? ''
   writeFileSync(small.path, `${text}\n{"hash":"`)

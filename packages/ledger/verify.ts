@@ -171,7 +171,7 @@ async function openKept(path: string | undefined, trust: Trust | null): Promise<
   return { isNote: claim.head === null, read: async (add) => add(claim) }
 }
 
-/** Maximum size of a checkpoint that is no line of JSON. */
+/** Maximum size of a checkpoint that is not a line of JSON. */
 const MAX_NOTE_BYTES = 64 * 1024
 
 async function readKeptLines(path: string, trust: Trust | null, add: (claim: Claim) => void): Promise<void> {

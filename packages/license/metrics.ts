@@ -8,7 +8,7 @@ export const licenseMetrics = [
   ...metricRows(licence, {
     plat_license_state: gauge('1 for the state that the licence is in', { edition: { cap: 64 }, state: STATES }),
     plat_license_days_left: gauge(
-      'Whole days until the licence ends, negative in its grace and after; not there without a licence',
+      'Whole days until the licence ends, negative in its grace and after; absent without a licence',
     ),
     plat_license_node_limit: gauge('Nodes that the licence covers; 0 is unlimited'),
   }),

@@ -43,7 +43,7 @@ export const apiToolSchema = Type.Object(
     ),
     inputSchema: jsonSchemaObject(),
     outputSchema: Type.Optional(jsonSchemaObject()),
-    /** The answer is the member `result` of the structured content, since it is no object. */
+    /** The answer is the member `result` of the structured content, since it is not an object. */
     wrapped: Type.Optional(Type.Literal(true)),
   },
   closed,

@@ -63,7 +63,7 @@ function unusableKind(kind: unknown): string {
     .filter(isKind)
     .filter((one) => !Object.hasOwn(CLUSTER_ONLY, kinds[one].plural))
   const meant = closest(kind, known)
-  return `kind: ${JSON.stringify(kind)} is no kind of plat${meant === null ? `: there are ${known.join(', ')}` : `, did you mean "${meant}"?`}`
+  return `kind: ${JSON.stringify(kind)} is not a kind of plat${meant === null ? `: there are ${known.join(', ')}` : `, did you mean "${meant}"?`}`
 }
 
 function readText(text: string): YamlText | { readonly failed: { object: null; problems: TextProblem[] } } {

@@ -42,7 +42,7 @@ export interface CertificateOptions {
   readonly key?: KeyKind
   /** A certificate whose key this one shall have too. */
   readonly keyOf?: Issued
-  /** An authority, with this many others below it at most when it is a number. */
+  /** Whether it is a certificate authority; a number limits the authorities below it (`pathLenConstraint`). */
   readonly ca?: boolean | number
   readonly uris?: readonly string[]
   readonly dnsNames?: readonly string[]

@@ -27,7 +27,7 @@ export interface SegmentsOptions {
   readonly records: number
   /** Signs a checkpoint over all records so far as the first record of each file but the first one, and as the last but one of the active file. */
   readonly signer?: Signer
-  /** Members of record `seq`, which is no checkpoint. */
+  /** Members of record `seq`, which is not a checkpoint. */
   readonly record?: (seq: number) => Partial<Rec>
 }
 

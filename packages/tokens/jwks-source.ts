@@ -134,7 +134,7 @@ export interface KeyDocument {
 /** Parses a key document. Throws when it is not a JWK set, or contradicts itself about tenants. */
 export function readJwks(bytes: Uint8Array): KeyDocument {
   const document = parseStrict(bytes)
-  if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('no JWK set')
+  if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('not a JWK set')
   if (document.keys.length > MAX_KEYS) throw new Error(`more than ${MAX_KEYS} keys`)
   const entries: (readonly [string, PublicKey])[] = []
   const keys: DocumentKey[] = []

@@ -40,7 +40,7 @@ export function readingClaims<C>(read: () => C): C | TokenFault {
 export function textClaim(members: Members, name: string): string {
   const value = members[name]
   if (typeof value !== 'string' || value === '' || !value.isWellFormed()) {
-    throw new InvalidClaimError(`claim "${name}" is missing or no string`)
+    throw new InvalidClaimError(`claim "${name}" is missing or not a string`)
   }
   return value
 }
@@ -68,7 +68,7 @@ export function isText(value: unknown): value is string {
 export function secondsClaim(members: Members, name: string): number {
   const value = members[name]
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-    throw new InvalidClaimError(`claim "${name}" is missing or no whole number of seconds`)
+    throw new InvalidClaimError(`claim "${name}" is missing or not a whole number of seconds`)
   }
   return value
 }
@@ -88,7 +88,7 @@ export function timedClaims(payload: Members): TimedClaims {
 export function audienceClaim(value: unknown): readonly string[] {
   const list = typeof value === 'string' ? [value] : value
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_AUDIENCES || !list.every(isText)) {
-    throw new InvalidClaimError('claim "aud" is missing or no string or list of strings')
+    throw new InvalidClaimError('claim "aud" is missing or not a string or list of strings')
   }
   return list
 }
@@ -135,7 +135,7 @@ export function claimAt(payload: Members, path: string): unknown {
 /** Like `claimAt` for well-formed text. */
 export function textClaimAt(payload: Members, path: string): string {
   const value = claimAt(payload, path)
-  if (!isText(value)) throw new InvalidClaimError(`claim "${path}" is missing or no string`)
+  if (!isText(value)) throw new InvalidClaimError(`claim "${path}" is missing or not a string`)
   return value
 }
 

@@ -28,7 +28,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal | null): Pr
   })
 }
 
-/** The same promise, given up when the signal says so; what it works on goes on. */
+/** Returns the promise, rejected when the signal aborts; the work behind it continues. */
 export function orAbort<T>(work: Promise<T>, signal: AbortSignal | null | undefined): Promise<T> {
   if (!signal) return work
   return new Promise((resolve, reject) => {

@@ -66,7 +66,7 @@ describe('loading', () => {
     )
   })
 
-  test('bytes that are no UTF-8 are refused', () => {
+  test('bytes that are not UTF-8 are refused', () => {
     const file = path.join(folder, 'latin1.json')
     writeFileSync(file, Buffer.from('{"listen":"\xe9"}', 'latin1'))
     const loaded = loadGatewayConfig({ env: {}, flags: { ...none, config: file } })

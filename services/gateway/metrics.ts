@@ -18,7 +18,7 @@ export function createPoolMetrics(metrics: GatewayMetrics): PoolObservers<PoolOf
   return createPoolMeter(metrics.gauge('plat_gateway_pool_used'), metrics.counter('plat_gateway_pool_refusals_total'))
 }
 
-/** Keys of gateway.json without which a feature's series are not there. */
+/** Keys of gateway.json without which the series of a feature are absent. */
 const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile'] as const
 /** Blocks that are switched on by `enabled`. */
 const FEATURE_BLOCKS = [

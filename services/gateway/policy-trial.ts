@@ -74,7 +74,7 @@ export interface Verdict {
 
 /** Decisions by files that are not in force. */
 export interface PolicyTrial {
-  /** Returns a text if the given counters are of no limit of this call. */
+  /** Returns an error message if the call has no limit to which the given counters belong. */
   judge(call: TrialCall): Verdict | string
   /** The verdict on a recorded call, from its last record, and that of the record. Null: policies did not judge it. */
   judgeRecord(

@@ -94,5 +94,5 @@ test('a certificate without a key, or files that are none, refuse to start', asy
   const file = await jsonFile('x')
   await assert.rejects(startTestBroker(t, { tlsCert: file }), /-tls-cert: needs -tls-key/)
   await assert.rejects(startTestBroker(t, { tlsKey: file }), /-tls-key: needs -tls-cert/)
-  await assert.rejects(startTestBroker(t, { tlsCert: file, tlsKey: file }), /are no certificate with its key in PEM/)
+  await assert.rejects(startTestBroker(t, { tlsCert: file, tlsKey: file }), /are not a certificate with its key in PEM/)
 })

@@ -57,7 +57,7 @@ test('policies of one namespace that no ConfigMap holds are left out, the larges
   await until(() => ready(at('greedy', 'agents', 'a')) === 'True', 'the status of its agent')
 })
 
-test('an object whose check quotes half of a character is refused by itself', async (t) => {
+test('an object whose problem quotes half of a character is refused alone', async (t) => {
   const { server, start, rendered, ready } = await setUp(t)
   server.put(at('greedy', 'toolpolicies', 'p'), { spec: { rules: [{ name: 'r', action: 'allow', when: '😀' }] } })
   server.put(at('greedy', 'toolpolicies', 'q'), {

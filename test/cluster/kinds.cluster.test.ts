@@ -179,7 +179,7 @@ test('a resource that is refused in a file is refused by a cluster with the same
   }
 })
 
-test('a field that a kind has not is refused where the client is strict', async () => {
+test('a field that a kind does not have is refused if the client validates strictly', async () => {
   const metadata = { name: 'a', namespace: 'default' }
   const object = { apiVersion: 'plat.dev/v1alpha1', kind: 'Agent', metadata, spec: { image: 'i', tier: 't', teir: 1 } }
   assert.match((await tried('Agent', object)).join(), /unknown field "spec\.teir"/)

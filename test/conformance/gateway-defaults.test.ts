@@ -21,7 +21,7 @@ function memberAt(value: unknown, path: string): unknown {
   return path.split('.').reduce((inner: unknown, key) => Object(inner)[key], value)
 }
 
-/** Paths of all values that are no objects with members, or that `named` holds. */
+/** Paths of all values that are not objects with members, or that `named` holds. */
 function leavesOf(value: unknown, named: ReadonlySet<string>, path = ''): readonly string[] {
   const inside = isObject(value)
   const members = inside ? Object.entries(value) : []

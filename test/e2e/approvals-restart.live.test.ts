@@ -11,7 +11,7 @@ import { until } from '@plat/testkit/until'
 
 const CALLS = Number(process.env.PLAT_TEST_HELD_CALLS ?? 200)
 const SESSIONS = 20
-/** Requests of the test's own that are under way at one time. */
+/** Concurrent requests of the test. */
 const AT_ONCE = 50
 
 /** A directory whose one agent needs an approval for everything. */

@@ -186,7 +186,7 @@ test('operations are tools with schemas, and only those that are allowed', async
   assert.deepEqual([get?.title, get?.description, get?.annotations?.readOnlyHint], ['One pet.', 'One pet.', true])
   assert.ok(get?.outputSchema !== undefined)
   assert.equal(add?.annotations?.readOnlyHint, false)
-  assert.ok(!JSON.stringify(add?.inputSchema).includes('"id"'), 'read-only members are no arguments')
+  assert.ok(!JSON.stringify(add?.inputSchema).includes('"id"'), 'read-only members are not arguments')
   await pets.close()
   // Without rules only operations that read are tools.
   const remote = await client('remote')

@@ -35,7 +35,7 @@ test('the check that helm test runs passes with a broker and a gateway, and fail
   ])
   const unreachable = `http://127.0.0.1:${await freePort()}`
   assert.notEqual((await reach({ ...env, PLAT_GATEWAY_URL: unreachable })).status, 0)
-  // A broker answers on these paths too, but it is no gateway.
+  // A broker answers on these paths too, but it is not a gateway.
   assert.notEqual((await reach({ ...env, PLAT_GATEWAY_URL: broker.url })).status, 0)
 })
 

@@ -38,7 +38,7 @@ test('an unbroken stretch, memory that is not linear and nothing else are report
   assert.deepEqual(await faultsOf((text) => text.length), [])
 })
 
-test('waiting for another thread is no work', async () => {
+test('waiting for another thread is not work', async () => {
   const waiting = (text: string) => new Promise((resolve) => setTimeout(resolve, text.length === 40 * KIB ? 200 : 1))
   assert.deepEqual(await faultsOf(waiting), [])
 })

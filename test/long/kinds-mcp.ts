@@ -7,7 +7,7 @@ const TOO_MANY_BYTES = 4_194_305
 /** Deeper than strict JSON goes. */
 const TOO_DEEP = 65
 
-/** Bodies that are no strict JSON, or no single message of JSON-RPC 2.0. */
+/** Bodies that are not strict JSON, or no single message of JSON-RPC 2.0. */
 const BROKEN: readonly ((dice: Dice, text: string) => string | Buffer)[] = [
   (dice, text) => text.slice(0, dice.below(text.length - 1) + 1),
   (_, text) => text + text,

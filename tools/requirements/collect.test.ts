@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { readRows } from '../../test/conformance/requirements.ts'
 import { belowFloor, citationFaults, citationsOf, countShown } from './collect.ts'
 
-// Assembled here, so that these lines are no citations themselves.
+// Assembled here, so that these lines are not citations themselves.
 const says = (ids: string) => `// ${'Sho' + 'ws'} ${ids}.`
 
 const row = (key: string) => `| \`D1.mint.${key}\` | ${key} |`

@@ -74,7 +74,7 @@ test('a call whose process died costs what it held', async () => {
   assert.deepEqual([row.costMicros, row.heldMicros, row.calls], [70, 0, 1])
 })
 
-test('a ledger that cost nothing says so, and one that is not there is a mistake with a way out', async () => {
+test('a ledger without costs is reported as such, and for a missing one the error says what to do', async () => {
   await write({ kind: 'outcome', call: '1', ...who('a'), server: 'notes', costMicros: 0 })
   await costs({ path, output: 'table' }, output)
   assert.deepEqual(printed, ['nothing has cost anything yet'])

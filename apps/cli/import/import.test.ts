@@ -204,7 +204,7 @@ test('a LiteLLM configuration becomes routes with keys as files, aliases, fallba
     'input:8: model_list[2].model_info.team: not converted: plat has nothing like it',
     'input:14: model_list[5].litellm_params.model: not converted: plat has no provider "cohere"; set api_base of its OpenAI-compatible API',
     'input:16: model_list[6].litellm_params.api_base: not converted: must be an http or https URL without password, query and fragment',
-    'input:18: litellm_settings.fallbacks[1]: not converted: "nope" is no model that was converted',
+    'input:18: litellm_settings.fallbacks[1]: not converted: "nope" is not a model that was converted',
     'input:22: router_settings.model_group_alias["lost"]: not converted: it names no model that was converted',
     'input:23: general_settings.master_key: not converted: callers use the token of a session: plat run, or plat token mint',
   ])

@@ -110,7 +110,7 @@ test('a wrong answer is one line with a suggestion, and writes nothing', async (
   await write(join(dir, '.mcp.json'), { mcpServers: { notes: { url: 'http://127.0.0.1:1/mcp' } } })
   const refusals = {
     'no server "nots" was found; did you mean notes?': { servers: 'nots' },
-    '"opnai" is no provider that plat init writes; did you mean openai?': { provider: 'opnai' },
+    '"opnai" is not a provider that plat init writes; did you mean openai?': { provider: 'opnai' },
     '"A b" cannot be the name of an agent: use lower-case letters, digits and -': { agent: 'A b' },
   }
   for (const [message, options] of Object.entries(refusals))
@@ -122,7 +122,7 @@ test('a wrong answer on the terminal is refused, and the question repeated', asy
   const answers = ['A b', 'helper', 'opnai', 'ollama']
   const { lines, questions } = await initialised({}, { answers })
   assert.equal(questions.length, 4)
-  assert.ok(lines.includes('"opnai" is no provider that plat init writes; did you mean openai?'))
+  assert.ok(lines.includes('"opnai" is not a provider that plat init writes; did you mean openai?'))
   assert.match(await text('agents/default/helper.yaml'), /11434/)
 })
 

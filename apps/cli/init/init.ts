@@ -141,7 +141,7 @@ function checkProvider(provider: string): void {
   if (PROVIDER_CHOICES.includes(provider)) return
   const meant = closest(provider, PROVIDER_CHOICES)
   const hint = meant !== null ? `did you mean ${meant}?` : `choose one of ${PROVIDER_CHOICES.join(', ')}`
-  throw new CommandError(`${JSON.stringify(provider)} is no provider that plat init writes; ${hint}`, 2)
+  throw new CommandError(`${JSON.stringify(provider)} is not a provider that plat init writes; ${hint}`, 2)
 }
 
 /** Adds the servers, and returns the names of those that agents can use, with what was not converted by source. */

@@ -93,7 +93,7 @@ export class Provider {
     for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
     const redeem = async (given: URLSearchParams) => {
       if (given.get('state') !== state)
-        throw new WrongStateError('the redirect is not of this login: its state differs')
+        throw new WrongStateError('the redirect does not belong to this login: its state differs')
       return this.#tokens('the login failed', async () => {
         const valid = oauth.validateAuthResponse(this.#server, this.#oauthClient, given, state)
         const response = await oauth.authorizationCodeGrantRequest(

@@ -24,13 +24,13 @@ function areTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
 
-/** One line about the caller of commands, for people. The static token is for emergencies wherever people can log in. */
+/** Returns a line that describes the caller of commands, with a warning about the static token where people can log in. */
 export async function callerLine({ PLAT_ADMIN_URL }: HomeEnv, by: string): Promise<string> {
   if (by !== STATIC_TOKEN) return plain(by)
   const config = await adminOpen(PLAT_ADMIN_URL, '/v1/auth/config')
   return isObject(config) && config.mode !== 'token'
     ? `${by}, the static token for emergencies; log in: plat login`
-    : `${by}, the static token, which is no person`
+    : `${by}, the static token, which is not a person`
 }
 
 export interface WhoamiOptions {

@@ -36,5 +36,5 @@ function tokensOf(text: string) {
 
 function wholeOf(text: string, flag: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new CommandError(`${flag}: "${plain(text)}" is no whole number`, 2)
+  throw new CommandError(`${flag}: "${plain(text)}" is not a whole number`, 2)
 }

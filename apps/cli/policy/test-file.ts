@@ -61,7 +61,7 @@ const FAILED = 3
 /**
  * `plat policy test -file`: runs tests of policies.
  * @returns 0 all passed, 3 some failed
- * @throws CommandError if the file is no valid file of tests
+ * @throws CommandError if the file is not a valid file of tests
  */
 export async function policyTestFile(
   { dir, file, output: format }: { readonly dir: string; readonly file: string; readonly output: Format },

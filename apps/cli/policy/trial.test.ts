@@ -100,9 +100,9 @@ test('the rule is named with its file and line', async () => {
 })
 
 test('a call that is not written right is one line', async () => {
-  await assert.rejects(tried('notes', '{}'), { exitCode: 2, message: /"notes" is no call: write <server>\/<tool>/ })
-  await assert.rejects(tried('notes/x', '[1]'), { exitCode: 2, message: /the arguments are no JSON object/ })
-  await assert.rejects(tried('notes/x', '{}', { time: 'noon' }), { exitCode: 2, message: /noon is no time/ })
+  await assert.rejects(tried('notes', '{}'), { exitCode: 2, message: /"notes" is not a call: write <server>\/<tool>/ })
+  await assert.rejects(tried('notes/x', '[1]'), { exitCode: 2, message: /the arguments are not a JSON object/ })
+  await assert.rejects(tried('notes/x', '{}', { time: 'noon' }), { exitCode: 2, message: /noon is not a time/ })
   await assert.rejects(tried('notes/x', '{}', { agent: 'asistant' }), /did you mean default\/assistant\?/)
 })
 
@@ -139,7 +139,7 @@ test('tests of a file pass, or fail with line, verdict and rule', async () => {
   assert.deepEqual(JSON.parse((await run(tests, 'json')).text)[1].passed, true)
 })
 
-test('a file that is no file of tests is refused with line and field', async () => {
+test('a file that is not a file of tests is refused with line and field', async () => {
   await assert.rejects(run('tests:\n  - {name: a, agent: b, cal: c/d, expect: allow}\n'), {
     message: /tests\.yaml:2: tests\[0\]\.cal: unknown field, did you mean "call"\?/,
   })
@@ -268,7 +268,7 @@ test('a counter of no limit of the call is one line with those that it has', asy
   await assert.rejects(governed('notes/read', { used: { fast: 1 } }), {
     message: /no limit of this call is named fast; it has slow/,
   })
-  await assert.rejects(governed('notes/paid', { spent: { [DAY]: 'much' } }), { message: /much is no amount/ })
+  await assert.rejects(governed('notes/paid', { spent: { [DAY]: 'much' } }), { message: /much is not an amount/ })
 })
 
 test('tests of a file have counters and the code of the refusal', async () => {
@@ -301,6 +301,6 @@ test('counters of the command line are names with amounts', () => {
     tokens: { input: 20, output: 5 },
   })
   assert.throws(() => countersOf({ used: ['slow'] }), { exitCode: 2, message: '-used slow: must read <rule>=<calls>' })
-  assert.throws(() => countersOf({ used: ['slow=many'] }), /-used: "many" is no whole number/)
+  assert.throws(() => countersOf({ used: ['slow=many'] }), /-used: "many" is not a whole number/)
   assert.throws(() => countersOf({ tokens: '1,2,3' }), /-tokens 1,2,3: must read <input>,<output>/)
 })

@@ -124,7 +124,7 @@ export async function readCall(dir: string, written: WrittenCall): Promise<Trial
   const { namespace, name, tier, scopes } = agent
   const now = written.time === undefined ? systemClock.now() : Date.parse(written.time)
   if (Number.isNaN(now))
-    throw new CommandError(`${plain(written.time ?? '')} is no time such as 2026-11-20T12:00:00Z`, 2)
+    throw new CommandError(`${plain(written.time ?? '')} is not a time such as 2026-11-20T12:00:00Z`, 2)
   return {
     ...{ namespace, agent: name, tier, scopes, ...targetOf(written.call), args: argumentsOf(written.args), now },
     used: { rates: written.used ?? {}, budgets: written.spent ?? {}, tokens: written.tokens ?? null },
@@ -139,7 +139,7 @@ function targetOf(call: string): { readonly server: string; readonly tool: strin
   const tool = parts.join('/')
   if (server !== '' && tool !== '' && !Object.hasOwn(LENGTHS, server)) return { server, tool }
   throw new CommandError(
-    `${JSON.stringify(plain(call))} is no call: write <server>/<tool>, llm/<route>/<model>, or a2a/<namespace>/<agent>/<skill>`,
+    `${JSON.stringify(plain(call))} is not a call: write <server>/<tool>, llm/<route>/<model>, or a2a/<namespace>/<agent>/<skill>`,
     2,
   )
 }
@@ -156,7 +156,7 @@ function argumentsOf(text: string | null): string | null {
     value = null
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text
-  throw new CommandError(`the arguments are no JSON object; write them as '{"name": "value"}'`, 2)
+  throw new CommandError(`the arguments are not a JSON object; write them as '{"name": "value"}'`, 2)
 }
 
 /** Says that the verdict is incomplete where an external engine would be called as well. */

@@ -92,7 +92,7 @@ test('the price list of LiteLLM is converted, and models without a price by toke
   })
 })
 
-test('a file that is no price list, or has another currency, changes nothing', async () => {
+test('a file that is not a price list, or has another currency, changes nothing', async () => {
   const from = await put('list.json', { version: 1, currency: 'USD', id: 'x', models: { 'openai/a': { input: 'x' } } })
   await assert.rejects(update({ from }), /list\.json: models\[openai\/a\]\.input: /)
   await assert.rejects(update({ from: join(dir, 'none') }), /none does not exist$/)

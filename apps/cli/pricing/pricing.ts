@@ -141,7 +141,7 @@ async function readSource(file: string): Promise<PriceFile> {
     if (Object.keys(models).length > 0) return { version: 1, currency: 'USD', id: LITELLM_SOURCE, models }
   }
   const prices = await readPrices(file, value)
-  if (prices === null) throw new CommandError(`${file} is no price list`)
+  if (prices === null) throw new CommandError(`${file} is not a price list`)
   return prices
 }
 

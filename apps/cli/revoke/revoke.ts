@@ -131,7 +131,7 @@ export async function revocationsLift(
   return 0
 }
 
-/** Revokes by the admin API; what comes back is in force. */
+/** Revokes by the admin API. Returns the revocation, which is in force. */
 export async function askToRevoke(env: HomeEnv, request: RevocationRequest): Promise<RevocationView> {
   const answer = await admin(env, 'POST', '/v1/revocations', request)
   if (isRevocationView(answer)) return answer

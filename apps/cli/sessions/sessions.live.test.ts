@@ -124,7 +124,7 @@ test('plat status shows what runs, and exits with 3 while something is refused',
   for (const row of [
     new RegExp(`^gateway +${up.env.PLAT_GATEWAY_URL} ready$`, 'm'),
     new RegExp(`^identity +${up.env.PLAT_IDENTITY_URL} ready$`, 'm'),
-    /^caller +token:admin, the static token, which is no person$/m,
+    /^caller +token:admin, the static token, which is not a person$/m,
     /^in force +1 agents, 1 mcpservers, 1 toolpolicies$/m,
     /^ledger +record \d+, [0-9a-f]{16}$/m,
     /^approvals +0 pending$/m,

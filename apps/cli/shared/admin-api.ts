@@ -57,7 +57,7 @@ export async function adminLong(env: GatewayEnv, path: string, body: object): Pr
   return await jsonOf(await accepted(env, path, { method: 'POST', body, answerMs: LONG_ANSWER_MS }))
 }
 
-/** Null: it is no strict JSON, or longer than an answer can be. */
+/** Null: it is not strict JSON, or longer than an answer can be. */
 async function jsonOf(response: Response): Promise<unknown> {
   const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
   return bytes === null ? null : (readJson(bytes) ?? null)

@@ -6,7 +6,10 @@ import { printList, printObject, printWideList } from './print.ts'
 
 test('no line of a table ends with blanks, so that a long cell does not make every line wrap', () => {
   const lines: string[] = []
-  const output = { out: (text: string) => lines.push(...text.split('\n')), err: () => assert.fail('it is no mistake') }
+  const output = {
+    out: (text: string) => lines.push(...text.split('\n')),
+    err: () => assert.fail('it is not a mistake'),
+  }
   printObject(output, 'table', { token: 'x'.repeat(300), jti: '1' })
   printList(output, 'table', [{ name: 'a' }, { name: 'longer' }], { name: (one) => one.name, last: (one) => one.name })
   assert.deepEqual(lines, [`token  ${'x'.repeat(300)}`, 'jti    1', 'NAME    LAST', 'a       a', 'longer  longer'])
@@ -14,7 +17,10 @@ test('no line of a table ends with blanks, so that a long cell does not make eve
 
 test('a table of long cells fits into 80 columns, and its longest cells are cut to the same length', () => {
   const lines: string[] = []
-  const output = { out: (text: string) => lines.push(...text.split('\n')), err: () => assert.fail('it is no mistake') }
+  const output = {
+    out: (text: string) => lines.push(...text.split('\n')),
+    err: () => assert.fail('it is not a mistake'),
+  }
   const item = { id: '12:00:00', event: 'completed', target: 'everything/'.repeat(5), grounds: 'x'.repeat(1_000_000) }
   const columns = {
     id: (one: typeof item) => one.id,

@@ -28,7 +28,7 @@ test('a terminal shows percent, rate and time left on one line that is removed a
   assert.match(written[2] ?? '', /^\r +\r$/)
 })
 
-test('a short work, and a stream that is no terminal, show nothing', () => {
+test('short work, and a stream that is not a terminal, show no progress', () => {
   const { bar, at, written } = drawn(false)
   at(4000, 40 * MB)
   bar.clear()

@@ -1,4 +1,4 @@
-/** Why no response came from an address of the user: it is no URL, a proxy of the environment is in between, or nothing listens there. */
+/** Returns why an address did not respond: it is not a URL, a proxy of the environment is used for it, or nothing listens there. */
 export function unreachableReason(url: string, env: NodeJS.ProcessEnv = process.env): string {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) return 'is no URL such as http://127.0.0.1:8080'
   const { protocol, hostname } = new URL(url)

@@ -70,7 +70,7 @@ test('only one JSON-RPC message in strict JSON is a message', () => {
   assert.equal(kind(Buffer.from([0x7b, 0xff, 0x7d])), null)
 })
 
-test('replacing an id leaves every other byte, and a message becomes one line', () => {
+test('replacing an id leaves every other byte unchanged, and a message becomes one line', () => {
   const message = Buffer.from('{\r\n "id" : 12345678901234567890,\n "x": "a\\nb" }')
   assert.equal(textOf(replaced(message, ['id'], '7')), '{\r\n "id" : 7,\n "x": "a\\nb" }')
   assert.equal(textOf(inOneLine(message)), '{   "id" : 12345678901234567890,  "x": "a\\nb" }')

@@ -28,7 +28,7 @@ async function echo(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${port}/mcp`
 }
 
-/** A folder with an agent and two servers, one of them with a Secret that is not there yet. */
+/** A folder with an agent and two servers, one of them with a Secret that does not exist yet. */
 async function written(url: string) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const put = async (path: string, content: object | string) => {

@@ -92,7 +92,7 @@ test('an edit by hand reaches clients, and an update based on an older version d
   assert.equal(await readFile(file, 'utf8'), 'spec: {half: written')
 })
 
-test('only the certificate of this start is trusted, and only its token is let in', async (t) => {
+test('only the certificate of this start is trusted, and only its token is accepted', async (t) => {
   const up = await upIn(t)
   const config = configOf(up)
   const [cluster] = config.getClusters()

@@ -43,11 +43,11 @@ test('an address without a host or a colon is refused with the fix, before anyth
   await assert.rejects(startUp({ ...at, listen: '8180' }), {
     exitCode: 2,
     message:
-      '-listen "8180" is no address; write -listen 127.0.0.1:8180 for this machine, or -listen :8180 for all of its addresses',
+      '-listen "8180" is not an address; write -listen 127.0.0.1:8180 for this machine, or -listen :8180 for all of its addresses',
   })
   await assert.rejects(
     startUp({ ...at, identityListen: 'here' }),
-    /-identity-listen "here" is no address; write it as /,
+    /-identity-listen "here" is not an address; write it as /,
   )
   assert.equal(existsSync(join(dir, '.plat')), false)
 })

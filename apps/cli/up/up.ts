@@ -254,7 +254,7 @@ function checkAddresses({ listen, identityListen, resourcesListen }: UpOptions):
     const fix = /^\d{1,5}$/.test(address)
       ? `write ${flag} 127.0.0.1:${address} for this machine, or ${flag} :${address} for all of its addresses`
       : 'write it as 127.0.0.1:8080 or :8080'
-    throw new CommandError(`${flag} ${JSON.stringify(plain(address))} is no address; ${fix}`, 2)
+    throw new CommandError(`${flag} ${JSON.stringify(plain(address))} is not an address; ${fix}`, 2)
   }
 }
 

@@ -55,7 +55,7 @@ const MISTAKES: readonly (readonly [mistake: string, changes: Readonly<Record<st
   [
     'a misspelt kind',
     { 'resources/x.yaml': 'kind: Agnt\n' },
-    /^x\.yaml:1: kind: "Agnt" is no kind of plat, did you mean "Agent"\?/,
+    /^x\.yaml:1: kind: "Agnt" is not a kind of plat, did you mean "Agent"\?/,
   ],
   [
     'a misspelt model route',

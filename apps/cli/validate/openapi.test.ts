@@ -66,6 +66,6 @@ test('rules and operations that give no tool are warnings, and policies are comp
       `${part} in ${warnings.join('\n')}`,
     )
   has('spec.openapi.allow[1]: matches no operation of the document')
-  has('spec.openapi: POST "/pets" needs a body that is neither JSON nor a form nor plain text: it is no tool')
+  has('spec.openapi: POST "/pets" needs a body that is neither JSON nor a form nor plain text: it is not a tool')
   has('did you mean "listPets"?')
 })

@@ -169,7 +169,7 @@ test('missing keys and prices of what a budget limits are warned of', async () =
   assert.deepEqual(await lines(true), { code: 0, lines: [] })
 })
 
-test('errors name file, line and field: of rules, of gateway.json, of a file that is no resource', async () => {
+test('errors name file, line and field: of rules, of gateway.json, of a file that is not a resource', async () => {
   await policy(allow({ servers: ['nots'] }, { when: 'arg.x == 1' }))
   await write('resources/agents/default/broken.yaml', 'kind: Agent\nspec: [')
   assert.deepEqual(await lines(), {

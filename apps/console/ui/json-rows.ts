@@ -17,7 +17,7 @@ const ROW_CHARS = 96
 
 /**
  * Lays out JSON one member a line, from its characters: numbers, escapes and repeated names stay as they are written, any depth and any length take
- * time in proportion to the text, and a text that was cut or is no JSON is displayed too.
+ * time in proportion to the text, and a text that was cut or is not JSON is displayed too.
  */
 export function jsonRows(text: string): readonly JsonRow[] {
   const layout = new Layout()

@@ -36,7 +36,7 @@ export interface Marks {
 
 const NONE: Marks = { places: [], literals: 0 }
 
-/** Finds the literals that `JSON.stringify` would not write back identically. Texts that are no JSON may have any result. */
+/** Finds the literals that `JSON.stringify` would not write back identically. Texts that are not JSON may have any result. */
 export function exactMarks(json: Uint8Array): Marks {
   return new MarkScan(json).marks()
 }

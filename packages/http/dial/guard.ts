@@ -76,11 +76,11 @@ export class Guard {
 
   #faultOf(hostname: string, address: string, { purpose, residency }: Aim): Error | null {
     if (!this.#permits(address, addressPolicies[purpose])) {
-      this.#log.warn({ hostname, address, purpose }, 'A connection to a forbidden address was refused.')
+      this.#log.warn({ hostname, address, purpose }, 'a connection to a forbidden address was refused')
       return new BlockedAddressError(hostname, address)
     }
     if (residency === undefined || residency.admits(address)) return null
-    this.#log.warn({ hostname, address, purpose }, 'A connection to where data must not go was refused.')
+    this.#log.warn({ hostname, address, purpose }, 'a connection was refused because of a residency rule')
     return new ResidencyDeniedError(hostname, address)
   }
 }

@@ -83,7 +83,7 @@ function renderErrors(app: FastifyInstance, { log, renderFault }: ApiOptions): v
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const fault = faultOf(error)
     if (fault.status >= 500)
-      log.error({ err: error, requestId: request.id, path: request.routeOptions.url }, 'A request failed.')
+      log.error({ err: error, requestId: request.id, path: request.routeOptions.url }, 'a request failed')
     return answer(reply, fault, request.id, renderFault)
   })
 }

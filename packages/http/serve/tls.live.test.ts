@@ -78,7 +78,7 @@ test('a new certificate is served to new connections once its key is present, an
   const second = await serverOf('second')
   await writeCert(second)
   while (warnings.length === 0) await clock.advance(RELOAD_MS).then(breathe)
-  assert.match(warnings[0] ?? '', /no certificate with its key in PEM/)
+  assert.match(warnings[0] ?? '', /not a certificate with its key in PEM/)
   assert.equal((await get(listener.port, root)).server, 'first', 'a certificate without its key changes nothing')
   await writeKey(second)
   let served = 'first'
@@ -111,7 +111,7 @@ test('an unusable certificate or key prevents the start, and the error names the
   await writeKey(await serverOf('other'))
   await assert.rejects(start(), (error) => {
     assert.ok(error instanceof Error)
-    assert.match(error.message, /tls\.crt and .*tls\.key are no certificate with its key in PEM/)
+    assert.match(error.message, /tls\.crt and .*tls\.key are not a certificate with its key in PEM/)
     return !error.message.includes('BEGIN')
   })
   await fs.rm(keyFile)

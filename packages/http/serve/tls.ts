@@ -52,7 +52,7 @@ export async function followTls(options: TlsOptions, { use, clock, log }: TlsFol
     return bytes
   }
   const apply = () => {
-    const pair = checked(text(certFile), text(keyFile), `${certFile} and ${keyFile} are no certificate with its key`)
+    const pair = checked(text(certFile), text(keyFile), `${certFile} and ${keyFile} are not a certificate with its key`)
     const ca = clientCAFile === undefined ? undefined : authorities(text(clientCAFile), clientCAFile)
     use(ca === undefined ? pair : { ...pair, ca })
     if (started) log.info({ certFile }, 'new TLS certificate served')

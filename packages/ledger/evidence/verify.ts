@@ -82,7 +82,7 @@ function partsOf(bytes: Buffer): Parts | string {
   const sealStart = bytes.lastIndexOf(LF, end - 1) + 1
   const proofStart = bytes.lastIndexOf(LF, sealStart - 2) + 1
   if (bytes[end] !== LF || headEnd === -1 || proofStart <= headEnd || sealStart <= proofStart) {
-    return 'it is no evidence object: a head, records, proofs and a seal are needed, a line each'
+    return 'it is not an evidence object: a head, records, proofs and a seal are needed, a line each'
   }
   const head = headEnd > MAX_LINE_BYTES ? null : readEvidenceHead(bytes.toString('utf8', 0, headEnd))
   if (head === null) return 'its first line is not a head of an evidence object'

@@ -112,7 +112,7 @@ export interface ReceiptFinding {
 
 /** Verifies a receipt with only itself and the keys. Returns a string that says what is wrong; never throws. */
 export function verifyReceipt(receipt: unknown, trust: Trust | null): ReceiptFinding | string {
-  if (!isReceipt(receipt)) return 'it is no receipt: {"seq", "line", "checkpoint", "inclusion"} are needed'
+  if (!isReceipt(receipt)) return 'it is not a receipt: {"seq", "line", "checkpoint", "inclusion"} are needed'
   const { seq, inclusion } = receipt
   const bytes = Buffer.from(receipt.line)
   const line = readRawLine(Buffer.from(bytes), 0, bytes.length)

@@ -12,7 +12,7 @@ export type HoldTarget =
   | { readonly agent: string }
   | { readonly from: LedgerMoment; readonly to: LedgerMoment }
 
-/** A legal hold: segments with such records stay until it is released. */
+/** A legal hold: segments with records of its target are kept until it is released. */
 export interface LegalHold {
   readonly id: string
   /** RFC 3339. */

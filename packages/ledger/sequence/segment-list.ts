@@ -152,7 +152,7 @@ async function describeSegment(path: string, first: number, files: SourceFiles):
     const record = line === null ? null : readSegmentLine(line)
     if (begin === null || line === null || record === null || record.first !== first || seqOf(begin) !== first) {
       throw new SegmentListError(
-        `${path} is no sealed segment that begins with record ${first}: restore it from a copy, or move it away`,
+        `${path} is not a sealed segment that begins with record ${first}: restore it from a copy, or move it away`,
       )
     }
     return {

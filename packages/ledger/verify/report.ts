@@ -76,7 +76,7 @@ export function unreadableFinding(message: string): Finding {
 export function tornFinding(judging: Judging, path: string, { torn }: PartResult, isLast: boolean): Finding | null {
   if (torn === null) return null
   const { line, offset, bytes } = torn
-  const what = `${bytes} bytes after the last complete line are no record`
+  const what = `${bytes} bytes after the last complete line are not a record`
   const place = { path, line, seq: recordsOf(judging.totals), offset, what }
   if (!isLast) {
     return findingOf(

@@ -20,7 +20,7 @@ test('a definition written as YAML parses to itself, in both versions', () => {
   }
 })
 
-test('a definition is structural', () => {
+test('a CustomResourceDefinition has a structural schema', () => {
   const text = [...definitionFiles().values()].join('')
   assert.doesNotMatch(text, /additionalProperties: false|\$ref|uniqueItems|oneOf|\(\?[=!<]/)
 })

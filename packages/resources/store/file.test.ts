@@ -222,7 +222,7 @@ test('a file may have several documents, and a problem names its file and line',
     assert.deepEqual(await names(), ['a', 'b', 'c', 'e', 'f'])
     assert.deepEqual(store.problems(), [
       'all.yaml:34: spec.trusted: unknown field, did you mean "trust"?',
-      'all.yaml:36: kind: "Agnt" is no kind of plat, did you mean "Agent"?',
+      'all.yaml:36: kind: "Agnt" is not a kind of plat, did you mean "Agent"?',
       'mcpservers/default/g.yaml: none of its documents is the MCPServer of that path; move them to g.yaml',
     ])
     assert.deepEqual(await store.locate('MCPServer', key('c'), ['spec.url']), ['all.yaml:25'])

@@ -29,8 +29,8 @@ interface Inode {
 type Descriptor = { readonly folder: string } | { readonly inode: Inode } | 'stranger'
 
 /**
- * The system calls of `Files` on a disk in memory. Each call can be made to fail, a power cut takes what was not synced, and a closed
- * descriptor's number is given to a stranger at once, so that any further use of it is seen.
+ * The system calls of `Files` on a disk in memory. Each call can be made to fail, a power cut loses what was not synced, and the
+ * number of a closed descriptor is reused at once for a file that is not the caller's, so that any further use of it is detected.
  */
 export class SimulatedKernel implements SystemCalls {
   /** Uses of descriptors that belong to strangers. */

@@ -70,7 +70,7 @@ export function addPrompts(server: McpServer): void {
   }))
 }
 
-/** A schema of required texts. */
+/** Returns the schema of an object with these required string members. */
 function texts(...names: string[]) {
   return fromJsonSchema<Record<string, string>>({
     type: 'object',

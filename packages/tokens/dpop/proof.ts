@@ -118,7 +118,8 @@ class DpopVerifier implements ProofVerifier {
     if (typeof jti !== 'string' || jti === '' || jti.length > MAX_JTI_CHARS || !jti.isWellFormed()) {
       return bad(`"jti" of the proof is missing, or longer than ${MAX_JTI_CHARS} characters`)
     }
-    if (typeof iat !== 'number' || !Number.isSafeInteger(iat)) return bad('"iat" of the proof is missing or no integer')
+    if (typeof iat !== 'number' || !Number.isSafeInteger(iat))
+      return bad('"iat" of the proof is missing or not an integer')
     const now = this.#options.clock.now() / 1000
     if (iat > now + PROOF_SKEW_SECONDS) return bad('"iat" of the proof is in the future')
     // `iat` has whole seconds: with a window of 0 a proof of this second is still accepted.

@@ -43,7 +43,7 @@ test('a tool result has every member of the refusal', () => {
   )
 })
 
-test('results of tools are no denial, also if they failed or only resemble one', () => {
+test('results of tools are not a denial, also if they failed or only resemble one', () => {
   const { _meta } = refusedResult({ error: 'policy_denied' })
   const others = [
     { content: [] },
@@ -60,7 +60,7 @@ function refusedResult(denial: object) {
   return { content: [{ type: 'text', text: 'x' }], isError: true, _meta: { 'plat.dev/denial': data } }
 }
 
-test('codes of a protocol are no status', () => {
+test('codes of a protocol are not a status', () => {
   const denied = deniedBy({ code: -32601, message: 'no', data: { error: 'unknown_method', decisionId: 'd' } })
   assert.equal(denied?.status, 0)
 })

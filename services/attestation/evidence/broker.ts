@@ -13,7 +13,7 @@ const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_CA_BYTES = 1024 * 1024
 
 /**
- * The broker's error for an unknown nonce. It is no verdict on the evidence: a restarted broker has forgotten its nonces, and the workload can
+ * The broker's error for an unknown nonce. It is not a verdict on the evidence: a restarted broker has forgotten its nonces, and the workload can
  * request a new one.
  */
 const NONCE_PROBLEM = /^proof failed: its nonce is /

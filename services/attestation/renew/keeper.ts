@@ -28,7 +28,7 @@ export function keepReleases(parts: KeeperParts): PeriodicTask {
     clock,
     everyMs: LOOK_EVERY_MS,
     job,
-    onFault: (err) => log.error({ err }, 'a release was not ended'),
+    onFault: (err) => log.error({ err }, 'a release could not be ended'),
   })
 }
 

@@ -204,7 +204,7 @@ test('with -revoke-url the session of a refused renewal is revoked, with as many
   assert.equal(gateway.seen.length, 2)
 })
 
-test('sessions outlast the service', async (t) => {
+test('sessions survive a restart of the service', async (t) => {
   const statePath = path.join(tempFolder(), 'releases.jsonl')
   const first = await startFixture(t, parties, { statePath })
   const { token, workload, releaseId } = await redeemed(first, 'kept')

@@ -73,7 +73,7 @@ const as = (name: string) => ({
   body: JSON.stringify({ name }),
 })
 
-test('only the exact token is let in, and the answer says how to come back', async () => {
+test('only the exact token is accepted, and the refusal says how to authenticate', async () => {
   // Shows D3.adminAuth.mode.token.
   for (const wrong of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`]) {
     const response = await ask('/v1/pins', { headers: { ...(wrong !== undefined && { authorization: wrong }) } })

@@ -4,7 +4,7 @@ import { AdminError } from './error.ts'
 import { type Grants, type Person, type Principal, principalOf, TOKEN_PRINCIPAL } from './roles.ts'
 import type { RefusedTokens } from './throttle/refused.ts'
 
-/** Longest token that is looked at, in characters; longer ones are refused unread. */
+/** Maximum token length, in characters; longer tokens are refused without being read. */
 const TOKEN_MAX_CHARS = 16_384
 
 /** RFC 6750, section 2.1: the scheme's name is case-insensitive. */

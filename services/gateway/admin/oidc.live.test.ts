@@ -61,7 +61,7 @@ test('in mode oidc people act by their roles: of their groups, or their own', as
   assert.equal((await ask(TOKEN, 'GET', '/v1/approvals')).status, 401, 'the static token counts for nothing')
 })
 
-test('in mode both the static token stays as break-glass, and a person is named in votes and records as themself', async (t) => {
+test('with mode both the static token still works as break-glass, and votes and records name the person', async (t) => {
   // Shows D3.adminAuth.mode.both.
   const people = await provider(t)
   const auditPath = join(tempFolder(), 'audit.jsonl')

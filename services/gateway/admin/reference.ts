@@ -10,7 +10,7 @@ left out of lists, and is 404. \`admin\` may do everything. The last column name
 
 `
 
-/** The page of who may call what. */
+/** Renders the reference page of the routes and the roles that may call them. */
 export function adminReference(): string {
   const roles = ALL_ROLES.filter((role) => role !== 'admin')
   const head = ['route', 'does', ...roles.map((role) => `\`${role}\``), 'needs']

@@ -7,7 +7,7 @@ import { started } from '../testing/started.ts'
 import { ALL_ROLES, allows, type Role } from './roles.ts'
 import { adminRoutes, type RouteRow } from './routes.ts'
 
-/** Nothing that a parameter names is there, so that what is let in is answered without consequences. */
+/** Nothing that a parameter names exists, so that an accepted request changes nothing. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   ':id': '0197a000-0000-7000-8000-000000000000',
   ':namespace': 'shop',

@@ -14,7 +14,7 @@ export interface RouteRow {
   readonly does: string
   /** The feature records what comes of it; absent: the frame records every request that is not read. */
   readonly ownRecord?: true
-  /** It changes nothing, though it is no GET: no record is left. */
+  /** It changes nothing, though it is not a GET: no record is left. */
   readonly reads?: true
   /** Requires a login as `adminAuth.stepUp` says. */
   readonly stepUp?: StepUpAction

@@ -86,7 +86,7 @@ test('TokenMintSlow fires when one token in a hundred takes longer than a second
   })
 })
 
-test('OperatorReconcileErrors fires on errors that are no conflicts', () => {
+test('OperatorReconcileErrors fires on errors that are not conflicts', () => {
   // Shows D3.alert.OperatorReconcileErrors.
   const errors = (reason: string, each: number) => ({
     [`plat_reconcile_errors_total{controller="agents",reason="${reason}"}`]: `0+${each}x200`,
@@ -95,7 +95,7 @@ test('OperatorReconcileErrors fires on errors that are no conflicts', () => {
     at: '21m',
     notYet: '15m',
     labels: { severity: 'warning' },
-    says: 'The operator meets 0.10 errors a second that are no conflicts.',
+    says: 'The operator meets 0.10 errors a second that are not conflicts.',
     on: [errors('Invalid', 3)],
     notOn: [errors('Invalid', 1.49), errors('Conflict', 300)],
   })

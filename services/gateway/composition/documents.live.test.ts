@@ -30,7 +30,7 @@ interface Reader {
   readonly valid: object
   readonly maxBytes: number
   read(served: Served): Promise<string>
-  /** Faults that are no faults of this document. */
+  /** Faults that are not faults of this document. */
   readonly accepts?: readonly string[]
 }
 

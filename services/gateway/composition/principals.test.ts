@@ -167,7 +167,7 @@ async function taskOwner() {
   return (who: Identity) => String(bindings.owns(who, 'a2a/default/b', 'task', 't'))
 }
 
-/** Whether a caller whose token is bound to a key is let in with a proof by Ada's key. */
+/** Whether a caller whose token is bound to a key is accepted with a proof by Ada's key. */
 async function proves(who: Identity): Promise<string> {
   const publicURL = 'https://gateway.example'
   const config = { require: true, publicURL, maxAgeSeconds: 60 }

@@ -65,7 +65,7 @@ test('variables are resolved from the fields of the requesting pod', async (t) =
   })
 })
 
-test('a value has the values of earlier variables in it, and a doubled dollar sign is one', async (t) => {
+test('references to earlier variables are expanded in a value, and `$$` is one dollar sign', async (t) => {
   // Shows D2.env.value, D2.env.value.references, D2.env.value.escape.
   const { variables } = await withVariables(t, [
     { name: 'EMPTY' },

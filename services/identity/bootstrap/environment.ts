@@ -58,7 +58,7 @@ function expanded(entry: Members, known: ReadonlyMap<string, string>): string {
 /** Sources of values for one bootstrap: no object is read twice. */
 class Sources {
   readonly #parts: EnvironmentParts
-  /** By path; null for what is not there. */
+  /** By path; null for objects that do not exist. */
   readonly #objects = new Map<string, Members | null>()
 
   constructor(parts: EnvironmentParts) {
@@ -99,7 +99,7 @@ class Sources {
     if (reference.optional === true) return null
     throw new NotReadyError(
       'not_prepared',
-      `what the variable ${variable} of the Agent comes from is not there`,
+      `the source of the variable ${variable} of the Agent does not exist`,
       watched(chain.session),
     )
   }

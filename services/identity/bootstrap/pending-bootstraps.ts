@@ -29,7 +29,7 @@ export interface WaitRequest {
   readonly socket: Socket
 }
 
-/** The requests of pods: how many there are at once, and how long each waits for what is not there yet. */
+/** The requests of pods: how many there are at once, and how long each waits for objects that do not exist yet. */
 export class PendingBootstraps {
   readonly #options: WaitsOptions
   readonly #waiting = new Map<string, AbortController>()

@@ -11,7 +11,7 @@ export interface Watched {
   readonly resourceVersion: string
 }
 
-/** 425: nothing is wrong, and something is not there yet. A long-poll waits for `watched` to change. */
+/** 425: nothing is wrong, but something does not exist yet. A long-poll waits for `watched` to change. */
 export class NotReadyError extends OAuthError {
   readonly watched: Watched
 

@@ -361,7 +361,7 @@ test('the file is read again when it changes, and a bad one leaves the audiences
   assert.equal(await status('fresh'), 200)
 })
 
-test('the broker does not start over a file that is missing or wrong', async (t) => {
+test('the broker does not start when its file is missing or invalid', async (t) => {
   await assert.rejects(
     setUp(t, { exchangeConfig: '/nowhere/x.json' }),
     /-exchange-config: \/nowhere\/x.json is missing/,

@@ -178,7 +178,7 @@ class FileKeyRing implements KeyRing {
     }
     for (const tenant of mismatching) {
       if (!this.#mismatching.has(tenant)) {
-        this.#options.log.error({ tenant }, 'the key of a tenant is that of another too: nothing is signed with it')
+        this.#options.log.error({ tenant }, 'two tenants have the same key: nothing is signed with it')
       }
     }
     return mismatching

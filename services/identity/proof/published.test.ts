@@ -66,7 +66,7 @@ async function askAws(format: 'rsa2048' | 'signature', at: string, change: AwsCh
   return reasonOf(await check.verify(proofOf('aws-iid', { format, ...stated, ...members }), context))
 }
 
-test('aws-iid: a published PKCS7 document of a real instance holds by the certificate that is shipped', async () => {
+test('aws-iid: a published PKCS7 document of a real instance is verified with the shipped certificate', async () => {
   // Shows D1.proof.check.aws-iid.
   const at = '2021-09-03T22:00:00Z'
   assert.deepEqual(await askAws('rsa2048', at), {

@@ -24,7 +24,7 @@ export interface MintedToken {
   readonly spiffeId: string
 }
 
-/** A broker in this process on a clock of the test's own, and the requests that tests send to it. */
+/** A broker in this process on a test clock, and the requests that tests send to it. */
 export interface TestBroker {
   readonly clock: TestClock
   readonly identity: Identity

@@ -56,7 +56,7 @@ export class Mirror {
     return this.#parts.every(({ synced }) => synced)
   }
 
-  /** Resolves when everything has been listed once. What is not known yet must not be taken for what is not there. */
+  /** Resolves when everything has been listed once. Objects that are not known yet must not be treated as missing. */
   get whenSynced(): Promise<void> {
     return this.#firstLists.promise
   }

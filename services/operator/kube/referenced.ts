@@ -9,7 +9,7 @@ const NAMESPACE_SHARE = 100
 /** Bytes of one namespace that are kept: the outputs of all namespaces together hold no more. */
 const NAMESPACE_BYTES = 1024 * 1024
 
-/** The API server says so of what is not there, and of what the operator may not read. */
+/** Statuses for objects that do not exist, and for those that the operator may not read. */
 const ABSENT: ReadonlySet<number> = new Set([403, 404])
 
 export interface ReferencedParts {

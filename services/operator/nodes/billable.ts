@@ -18,7 +18,7 @@ export interface BillableNodesOptions {
   readonly namespace: string
   /** Where sandboxes are looked for; empty: everywhere. */
   readonly watched: readonly string[]
-  /** Between two samples, in milliseconds. */
+  /** Interval between samples, in milliseconds. */
   readonly everyMs: number
   readonly outputs: Outputs
   readonly registry: OperatorRegistry

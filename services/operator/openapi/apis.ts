@@ -195,7 +195,10 @@ export class Apis {
     if (JSON.stringify(result) === JSON.stringify(entry.result)) return
     entry.result = result
     if ('skipped' in result && result.skipped.length > 0)
-      log.warn({ server: key, operations: result.skipped.slice(0, 10) }, 'operations cannot be tools')
+      log.warn(
+        { server: key, operations: result.skipped.slice(0, 10) },
+        'operations of an OpenAPI document are skipped: they cannot be tools',
+      )
     onChange()
   }
 

@@ -141,7 +141,7 @@ function matchOf({ metadata, spec }: Manifest<'BudgetPolicy'>): BudgetEntry['mat
   }
 }
 
-/** A list with an empty text is refused; without it the budget of nothing that takes its place selects more. */
+/** Returns false for a list with an empty name, which the gateway refuses; the budget is then replaced by one that allows nothing. */
 function isUsable(list: readonly string[] | undefined): list is readonly string[] {
   return list !== undefined && !list.includes('')
 }

@@ -57,7 +57,7 @@ function strictest<T extends string>(
 
 /**
  * Which servers the ToolPolicies speak of. A name means the server that an agent of the policy's namespace reaches by it: the
- * namespace's own, or every one that is shared with it (the stricter wins, so several are no problem here).
+ * namespace's own, or every one that is shared with it (the stricter wins, so several are not a problem here).
  */
 export function policyPins(
   policies: readonly Manifest<'ToolPolicy'>[],

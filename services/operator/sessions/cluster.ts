@@ -68,7 +68,7 @@ export class SessionObjects {
     return this.#find(collection(EXTENSIONS_API, namespace, 'sandboxtemplates', name), signal)
   }
 
-  /** Makes what a session runs in, where it is not there. */
+  /** Creates the objects that a session runs in, unless they exist. */
   async ensure(session: Session, mode: Mode, wanted: { sandbox(): object; pool: string }, signal: AbortSignal) {
     const { namespace, name, uid } = session.metadata
     const [api, plural, object] =
@@ -118,7 +118,7 @@ export class SessionObjects {
     await this.#delete(collection(EXTENSIONS_API, namespace, 'sandboxclaims', name), uidOf(claim), signal)
   }
 
-  /** Reads the Secret of a session's token. Returns null when it is not there, is not the session's, or may not be read. */
+  /** Reads the Secret of a session's token. Returns null if it does not exist, belongs to another session, or may not be read. */
   async findSecret({ metadata }: Session, signal: AbortSignal): Promise<Members | null> {
     const path = collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name))
     try {

@@ -250,7 +250,7 @@ interface Failure {
   readonly message: string
 }
 
-/** A session that is not there yet says what it waits for; one that runs goes on. */
+/** A session that does not run yet reports what it waits for; a running one continues. */
 function withFailure(look: SessionView, { message }: Failure): SessionView {
   const { decision, session } = look
   if (decision.phase === 'Preparing') return { ...look, decision: { ...decision, reason: 'NotPrepared', message } }

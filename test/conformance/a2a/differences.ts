@@ -14,7 +14,7 @@ const REQUIRED: readonly (readonly [title: RegExp, codes: readonly number[]])[] 
   [/^unknown: members of the request$/, [-32001]],
 ]
 
-/** Returns the codes that the protocol requires in a case; null if it is no error. */
+/** Returns the codes that the protocol requires in a case; null if it is not an error. */
 export function requiredCodes(title: string): readonly number[] | null {
   return REQUIRED.find(([pattern]) => pattern.test(title))?.[1] ?? null
 }

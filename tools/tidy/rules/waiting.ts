@@ -73,7 +73,7 @@ function returnsGenerator({ generator, returnType }: Node): boolean {
   return isNode(type) && GENERATED.has(nameOf(type.typeName))
 }
 
-/** The name of what a statement calls; '' if it is no call. */
+/** The name of what a statement calls; '' if it is not a call. */
 function calledIn({ expression }: Node): string {
   let inner = expression
   while (isNode(inner) && (inner.type === 'AwaitExpression' || inner.type === 'UnaryExpression' || isPlainYield(inner)))

@@ -38,7 +38,7 @@ export async function auditExport(
   const { output: file } = options
   const format = options.format ?? formatOf(file)
   if (format === 'parquet' && file === undefined && stdout.isTTY === true) {
-    throw new CommandError('Parquet is no text: name a file with -o, or redirect the output', 2)
+    throw new CommandError('Parquet is not text: name a file with -o, or redirect the output', 2)
   }
   const now = clock.now()
   const range = { from: momentOf(options.from, 'from', now), to: momentOf(options.to, 'to', now) }

@@ -130,10 +130,10 @@ function fallbacksOf(
     for (const [index, entry] of list.entries()) {
       for (const [name, targets] of Object.entries(isObject(entry) ? entry : {})) {
         const path = `${section}.fallbacks[${index}]`
-        if (!routes.has(name)) notes.add(path, `${JSON.stringify(name)} is no model that was converted`)
+        if (!routes.has(name)) notes.add(path, `${JSON.stringify(name)} is not a model that was converted`)
         const names = texts(targets)
         for (const one of names.filter((target) => !routes.has(target)))
-          notes.add(path, `${JSON.stringify(one)} is no model that was converted`)
+          notes.add(path, `${JSON.stringify(one)} is not a model that was converted`)
         found.set(name, [...(found.get(name) ?? []), ...names])
       }
     }

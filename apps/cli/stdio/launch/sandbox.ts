@@ -11,7 +11,7 @@ export type Isolation = NonNullable<NonNullable<Manifest<'MCPServer'>['spec']['s
 export interface Sandboxed {
   /** Precedes the command; empty without isolation. */
   readonly prefix: readonly string[]
-  /** Why it cannot be started; null: it can. */
+  /** Why servers cannot be started in it; null if they can. */
   readonly problem: string | null
 }
 

@@ -174,7 +174,7 @@ export class StdioSupervisor {
 
   #event(event: BridgeEvent | null): void {
     if (event === null) {
-      this.#options.log.error({}, 'the stdio bridge wrote something that is no event')
+      this.#options.log.error({}, 'the stdio bridge wrote something that is not an event')
       return
     }
     if (event.event === 'ready') this.#listens()

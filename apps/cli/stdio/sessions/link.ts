@@ -230,7 +230,7 @@ export class Link implements Routing {
 
   #line(bytes: Uint8Array): void {
     if (!isAttempt(bytes)) {
-      if (bytes.length > 0) this.dropped('a line that is no message')
+      if (bytes.length > 0) this.dropped('a line that is not a message')
       return
     }
     const message = readMessage(bytes)

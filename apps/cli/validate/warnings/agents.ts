@@ -91,9 +91,9 @@ function* apiWarnings(server: Manifest<'MCPServer'>, { declared }: Surroundings)
     yield { object: server, field: `spec.openapi.allow[${index}]`, text }
   }
   for (const operation of result.skipped.slice(0, LISTED_OPERATIONS_MAX))
-    yield { object: server, field: 'spec.openapi', text: `${operation}: it is no tool` }
+    yield { object: server, field: 'spec.openapi', text: `${operation}: it is not a tool` }
   if (result.skipped.length > LISTED_OPERATIONS_MAX)
-    yield { object: server, field: 'spec.openapi', text: `${result.skipped.length} operations are no tools` }
+    yield { object: server, field: 'spec.openapi', text: `${result.skipped.length} operations are not tools` }
 }
 
 /** Operations that are named one by one. */

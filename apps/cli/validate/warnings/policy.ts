@@ -21,8 +21,8 @@ interface Scope {
 }
 
 /**
- * Entries of a policy that match nothing. A rule that denies by a misspelt name lets everything through. Null after each rule, so that
- * the caller can pause.
+ * Yields a warning for each entry of a policy that matches nothing: a rule that denies a misspelt name denies nothing. Yields null after
+ * each rule, so that the caller can pause.
  */
 export function* policyWarnings(policy: Policy, surroundings: Surroundings): Generator<Warning | null> {
   const { namespace, name } = policy.metadata

@@ -54,7 +54,7 @@ function entryOf(line: Line, key: string): Entry {
   return { ...base, tone: rec.kind === 'revocation' ? 'bad' : 'neutral', state: textIn(rec, 'action') ?? rec.kind }
 }
 
-/** States whose event is no word for people. */
+/** States whose event is not a word for people. */
 const STATE_NAMES: Readonly<Record<string, string>> = {
   repeated: 'approved for the session',
   session_granted: 'approval for the session begins',

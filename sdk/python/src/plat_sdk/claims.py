@@ -152,7 +152,7 @@ def text_claim(members: JsonObject, name: str) -> str:
     """Return a required claim."""
     value = members.get(name)
     if not is_text(value):
-        raise refused(f'claim "{name}" is missing or no string')
+        raise refused(f'claim "{name}" is missing or not a string')
     return value
 
 
@@ -172,14 +172,14 @@ def _words(members: JsonObject, name: str) -> tuple[str, ...]:
 def _seconds(members: JsonObject, name: str) -> int:
     value = whole_number(members.get(name))
     if value is None or value < 0:
-        raise refused(f'claim "{name}" is missing or no whole number of seconds')
+        raise refused(f'claim "{name}" is missing or not a whole number of seconds')
     return value
 
 
 def _audiences(value: object) -> tuple[str, ...]:
     values: list[Any] = [value] if isinstance(value, str) else value if is_list(value) else []
     if not 0 < len(values) <= MAX_AUDIENCES or not all(map(is_text, values)):
-        raise refused('claim "aud" is missing or no string or list of strings')
+        raise refused('claim "aud" is missing or not a string or list of strings')
     return tuple(values)
 
 

@@ -132,7 +132,7 @@ class ProofVerifier:
     def _checked_time(self, payload: JsonObject) -> float:
         issued_at = whole_number(payload.get("iat"))
         if issued_at is None:
-            raise _bad('"iat" of the proof is missing or no integer')
+            raise _bad('"iat" of the proof is missing or not an integer')
         now = self._clock.now()
         if issued_at > now + PROOF_SKEW_SECONDS:
             raise _bad('"iat" of the proof is in the future')
@@ -187,7 +187,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def normal_htu(text: str) -> str | None:
-    """Normalize an ``htu`` for comparison (RFC 9449, section 4.3; RFC 3986, section 6.2.2); None if it is no URL of HTTP."""
+    """Normalize an ``htu`` for comparison (RFC 9449, section 4.3; RFC 3986, section 6.2.2); None if it is not a URL of HTTP."""
     if not _HTTP.match(text) or len(text) > MAX_HTU_CHARS or _UNSAFE.search(text):
         return None
     try:

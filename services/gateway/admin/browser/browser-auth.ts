@@ -4,7 +4,7 @@ import { type Grants, type Principal, principalOf, TOKEN_PRINCIPAL } from '../ro
 import { type BrowserSession, type BrowserSessions, csrfOf, isEqual, tokenMarkOf } from './sessions.ts'
 import { cookieIn, cookieName, cookieOf, isSameOrigin, originOf } from './site.ts'
 
-/** Header of every request of the console that is no read. */
+/** Header of every request of the console that is not a read. */
 const CSRF_HEADER = 'x-plat-csrf'
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 

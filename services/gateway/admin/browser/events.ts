@@ -45,7 +45,7 @@ const eventSchema = Type.Union([
 export type BrowserEvent = Static<typeof eventSchema>
 export type BegunEvent = Static<typeof begun>
 
-/** @throws if it is no event of this version */
+/** @throws if it is not an event of this version */
 export function decodeBrowserEvent(value: unknown): BrowserEvent {
   if (Check(eventSchema, value)) return value
   throw unknownEvent('an event of the sessions of the console', value)

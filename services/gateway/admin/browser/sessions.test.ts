@@ -125,7 +125,7 @@ test('replicas share sessions, their use, their end, and the use of links', asyn
   )
 })
 
-test('an event of another version is refused by its kind', () => {
+test('an event of another version is refused with an error that names its kind', () => {
   for (const event of [{ t: 'renamed' }, { t: 'seen', at: 'today' }, null]) {
     assert.throws(
       () => decodeBrowserEvent(event),

@@ -206,7 +206,10 @@ test('a server’s own CA bundle is trusted for it alone, and a client certifica
   })
   await fixture.secret('default.shown.crt', second.pem)
   // A certificate without its key is unusable: until the key arrives, the previous one is used.
-  await until(async () => (await fixture.written()).includes('are no certificate'), 'the half of the pair to be seen')
+  await until(
+    async () => (await fixture.written()).includes('are not a certificate'),
+    'the half of the pair to be seen',
+  )
   await fixture.secret('default.shown.key', keyOf(second))
   await until(() => seen.at(-1)?.includes('"second"') === true, 'the new certificate')
   going = false

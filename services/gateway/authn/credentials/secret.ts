@@ -46,7 +46,7 @@ export function secretOf(auth: FiledAuth, [first = '', second = '']: readonly st
     case 'mtls':
       return isPair(first, second)
         ? { headers: {}, clientCert: { certPEM: first, keyPEM: second } }
-        : `${auth.credentialKey}.crt and .key are no certificate (PEM) with its private key`
+        : `${auth.credentialKey}.crt and .key are not a certificate (PEM) with its private key`
   }
 }
 

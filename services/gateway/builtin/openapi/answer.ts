@@ -26,7 +26,7 @@ export async function resultOf(
 ): Promise<ToolResult> {
   if (status >= 300 && status < 400)
     return toolFailure(`The API answered ${status}, a redirect. Redirects are not followed.`, attempts)
-  if (status < 200) return toolFailure(`The API answered ${status}, which is no answer.`, attempts)
+  if (status < 200) return toolFailure(`The API answered ${status}, which is not an answer.`, attempts)
   const type = mediaTypeOf(headers['content-type'])
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')

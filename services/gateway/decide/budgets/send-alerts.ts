@@ -26,7 +26,7 @@ export function sendAlerts({ ledgers, alerts, log }: AlertParts, metrics: Budget
       throw error
     }
     metrics.alerted(budget.scope, percent)
-    log.warn({ budget: budget.id, percent, window: alert.window }, 'a budget is spent to this percentage')
+    log.warn({ budget: budget.id, percent, window: alert.window }, 'a budget has reached an alert threshold')
   })
 }
 

@@ -119,7 +119,7 @@ function restore(limits: LocalLimits, items: readonly HoldItem[], { used, now }:
     }
     for (const item of counted) {
       const units = item.unit === 'micros' ? quantityToMicros(String(amount)) : Number(amount)
-      if (units === null || !Number.isSafeInteger(units) || units < 0) return `${name}: ${amount} is no amount`
+      if (units === null || !Number.isSafeInteger(units) || units < 0) return `${name}: ${amount} is not an amount`
       limits.restore(item, units, now)
     }
   }

@@ -14,7 +14,7 @@ export interface BudgetView {
   readonly window: 'session' | 'day' | 'month'
   /** `2026-11-20`, `2026-11`, or `<namespace>/<agent>/<session>`. */
   readonly period: string
-  /** The user, group, agent, session or model that a template counts; null: the budget is no template's. Empty: calls without one. */
+  /** The user, group, agent, session or model that a template counts; null: the budget is not a template's. Empty: calls without one. */
   readonly subject: string | null
   /** Last use of a session or a subject, RFC 3339; null: the budget is shared. */
   readonly usedAt: string | null

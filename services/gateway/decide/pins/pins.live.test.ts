@@ -120,7 +120,7 @@ for (const [what, changed] of Object.entries(DRIFTS)) {
   })
 }
 
-test('the order of members and the spelling of numbers are no change', async () => {
+test('the order of members and the spelling of numbers are not a change', async () => {
   pages = [[SAME]]
   assert.equal(errorOf(await callRead('strict')), null)
   assert.deepEqual(await listed('strict'), ['read'])

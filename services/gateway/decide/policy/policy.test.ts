@@ -223,7 +223,7 @@ test('ints beyond 2^53 compare like the integers that they are', () => {
   )
 })
 
-test('member names that mean something to a program mean nothing in arguments', () => {
+test('member names such as __proto__ are ordinary names in arguments', () => {
   const json = '{"constructor":1,"$typeName":"google.protobuf.Any","__proto__":{"name":"keep-x"},"toString":2}'
   assert.equal(
     ask([{ name: 'r', action: 'allow', when: 'args.constructor == 1 && !has(args.name)' }], json).action,

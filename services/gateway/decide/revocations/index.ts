@@ -58,7 +58,7 @@ export interface RevocationsFeature {
   readonly mirrored: MirroredRevocations
   /** Returns whether a caller is revoked, or that is not known. */
   isRevoked(who: Identity): boolean
-  /** Whether a caller that is not there is revoked, not suspended. False while that is not known. */
+  /** Whether a caller is revoked, not only suspended; it need not be calling. False while that is not known. */
   hasRevoked(who: Identity): boolean
   /** Calls `notify` with each break-glass entry that was made or lifted, on any replica. */
   followChanges(notify: RevocationFollower): void

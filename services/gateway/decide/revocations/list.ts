@@ -17,7 +17,7 @@ interface Entry {
   readonly until: number
 }
 
-/** A session whose caller is not there. */
+/** A session, without a call of it. */
 export interface AbsentSession {
   readonly tenant: string
   readonly namespace: string

@@ -170,7 +170,7 @@ async function openRecorded(
     },
     onDurable: (rec, place) => keeper?.note(rec, place),
     headSigner: () => currentSigner(path, keyring),
-    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept outside it'),
+    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be stored outside of it'),
     ...(files !== undefined && { files }),
     ...(headStore && { heads: [headFile(path), headStore] }),
   })

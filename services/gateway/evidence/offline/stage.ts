@@ -18,7 +18,7 @@ export interface Standing {
   unapprovable: boolean
 }
 
-/** State of gateways that are no edge. */
+/** State of gateways that are not an edge. */
 export const AT_EASE: Readonly<Standing> = { calm: true, full: false, stale: false, unapprovable: false }
 
 export interface OfflineStageOptions {

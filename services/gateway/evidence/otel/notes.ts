@@ -78,7 +78,7 @@ class MessageNotes implements RunningReview, ResponseNotes {
   }
 }
 
-/** Most responses are no errors and need not be parsed. */
+/** Most responses are not errors and need not be parsed. */
 function mayFail({ raw }: Frame): boolean {
   if (raw === null) return true
   const view = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)

@@ -125,7 +125,7 @@ export class Leaver {
     await leave({ ledgerPath: path, list, files: null }, segment, departure)
     this.#held.forget(segment)
     this.#metrics.left(where === null ? 'deleted' : 'archived')
-    log.info({ path, ...what }, 'a sealed segment of the audit ledger left')
+    log.info({ path, ...what }, 'a sealed segment was removed from the audit ledger')
   }
 
   #noteDamage({ first, last }: LedgerSegment, problem: string): void {

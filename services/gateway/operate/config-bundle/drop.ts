@@ -81,7 +81,7 @@ export class DropFolder {
     // One byte more than the limit is enough to refuse the bundle.
     const result = await bundles.take({ bytes: await readUpTo(file, maxBytes + 1), source: 'drop', isWhole })
     if (result.kind === 'waits' && !isWhole)
-      log.warn({ path: file, why: result.message }, 'a configuration bundle waits')
+      log.warn({ path: file, why: result.message }, 'a configuration bundle is not applied yet')
     return { stamp, isDone: result.kind !== 'waits' }
   }
 }

@@ -100,7 +100,7 @@ export class Puller {
     const result = await bundles.take({ bytes, source: 'pull', isWhole: true })
     if (result.kind === 'waits') {
       if (result.message !== this.#reported)
-        log.warn({ url: config.url, why: result.message }, 'a configuration bundle waits')
+        log.warn({ url: config.url, why: result.message }, 'a configuration bundle is not applied yet')
       this.#etag = null
       return
     }

@@ -67,7 +67,7 @@ class ConfigSync {
     for (const [name, reason] of this.#faults) {
       for (const { path, optional } of items.get(name) ?? []) {
         if (optional || (await isThere(path))) continue
-        throw new Error(`configSync: ConfigMap ${name}: ${reason}; and ${path} is not there from an earlier run`)
+        throw new Error(`configSync: ConfigMap ${name}: ${reason}; and there is no ${path} from an earlier run`)
       }
     }
   }

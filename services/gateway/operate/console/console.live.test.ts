@@ -146,7 +146,7 @@ test('pages of other sites, ports and names cannot log in, act or read', async (
   assert.equal(await reads({ host: host.replace('127.0.0.1', 'evil.example') }), 403)
 })
 
-test('a session of the console is no credential for agents, resources or links', async (t) => {
+test('a session of the console is not a credential for agents, resources or links', async (t) => {
   const { page, logIn } = await setUp(t, { resourceAPI: { enabled: true, dir: tempFolder() } })
   const { cookie, csrf } = await logIn()
   const status = async (method: string, path: string) => (await page(method, path, { cookie, csrf, body: {} })).status

@@ -28,7 +28,7 @@ async function setUp(t: TestContext) {
   return { ...gateway, follow }
 }
 
-test('approvals, sessions, revocations and refusals are events as they happen', async (t) => {
+test('approvals, sessions, revocations and refusals are reported as events when they happen', async (t) => {
   const { url, follow, hold, admin } = await setUp(t)
   const all = await follow(null)
   const { id, answer } = await hold()

@@ -185,7 +185,7 @@ export class Mirror {
     if (fault === this.#fault || this.#signal?.aborted === true) return
     this.#fault = fault
     if (fault === null) log.info({ kind }, 'copies in the cluster are written again')
-    else log.warn({ kind, error: fault }, 'copies in the cluster cannot be written: they follow once they can')
+    else log.warn({ kind, error: fault }, 'copies in the cluster cannot be written, will retry')
   }
 }
 

@@ -89,7 +89,7 @@ export interface Posture {
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
 }
 
-/** Members of `tokenVault`; it is no risk while off. */
+/** Members of `tokenVault`; it is not a risk while off. */
 interface VaultPosture {
   readonly enabled: boolean
   readonly publicBaseURL: string

@@ -34,7 +34,7 @@ export function refusal(arrival: RequestContext, denial: Denial): { readonly hea
   return { head: { status, headers }, frame: A2aFrame.body('error', errorMessage(arrival.id, request, denial)) }
 }
 
-/** Codes of posted messages that are no valid requests. The SDKs read their errors with status 200 only. */
+/** Codes of posted messages that are not valid requests. The SDKs read their errors with status 200 only. */
 const INVALID_MESSAGE: ReadonlySet<string> = new Set<Denial['code']>(['invalid_request', 'unsupported_version'])
 
 /** Returns true if a refusal is sent as the HTTP status: for requests that were not read, cards, challenges, and rows with `http`. */

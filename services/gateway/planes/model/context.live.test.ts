@@ -53,7 +53,7 @@ test('under a budget a refusal of what nothing bounds names it, and what to set'
   assert.match(await messageOf({}, image), /^403 .*set contextTokens in the price of openai\/m or in the route/)
 })
 
-test('without reported usage the context window is paid, since the bytes of an image are no estimate', async (t) => {
+test('without reported usage the context window is paid, since the bytes of an image are not an estimate', async (t) => {
   const { ask, outcomes } = await budgeted(t, { contextTokens: 400_000 }, { choices: [] })
   assert.equal((await ask(image)).status, 200)
   await until(async () => (await outcomes()).length === 1, 'the outcome')

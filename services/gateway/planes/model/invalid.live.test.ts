@@ -80,7 +80,7 @@ async function setup(t: TestContext, method: Method | 'embeddings', more: object
   }
 }
 
-/** Bodies that are no valid response to any request, as bytes. */
+/** Bodies that are not a valid response to any request, as bytes. */
 function invalidBodies(whole: object): Readonly<Record<string, Buffer>> {
   const text = JSON.stringify(whole)
   return {

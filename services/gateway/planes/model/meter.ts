@@ -48,7 +48,7 @@ class Meter implements RunningReview {
   #bytes = 0
   #sample: Buffer[] = []
   #sampled = 0
-  /** A response that is no stream. */
+  /** A response that is not a stream. */
   #body: unknown = null
   /** Bytes of the shortest event, which approximates the size of an event without its text. */
   #shortest = Number.POSITIVE_INFINITY

@@ -28,7 +28,7 @@ interface Cloud {
   good(call: CloudCall, endsAt: number): CloudReply
   /** A refusal with a cloud-specific code, and the form of the code in the log. */
   readonly refusal: { readonly body: string; readonly code: string }
-  /** Bodies with status 200 that are no credential. */
+  /** Bodies with status 200 that are not a credential. */
   readonly garbage: readonly (string | Uint8Array)[]
   readonly audience: string
   /** Field of the assertion in its request. */

@@ -108,7 +108,7 @@ function signerOf(info: DerValue): Signer {
   const [algorithm, signature, unsigned, ...more] = attributes === null ? rest : rest.slice(1)
   if (!RSA.has(algorithmOf(algorithm))) throw new DerError('the signature is not RSA with SHA-256')
   if ((unsigned !== undefined && unsigned.tag !== CONTEXT_1) || more.length > 0) throw new DerError('a signer')
-  if (attributes?.indefinite === true) throw new DerError('signed attributes that are no DER')
+  if (attributes?.indefinite === true) throw new DerError('signed attributes that are not DER')
   return { identifier, attributes, signature: expectTag(signature, TAG.octetString).content }
 }
 

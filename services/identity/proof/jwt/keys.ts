@@ -14,10 +14,10 @@ export interface AssertionKey {
   readonly key: KeyObject
 }
 
-/** The entries of a JWK set (RFC 7517) as they stand. Throws on what is none. */
+/** Returns the entries of a JWK set (RFC 7517), unchanged. Throws if the bytes are not a JWK set. */
 export function readKeySet(bytes: Uint8Array): readonly Readonly<Record<string, unknown>>[] {
   const document = parseStrict(bytes)
-  if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('no JWK set')
+  if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('not a JWK set')
   if (document.keys.length > MAX_KEYS) throw new Error(`more than ${MAX_KEYS} keys`)
   return document.keys.filter(isObject)
 }

@@ -30,7 +30,7 @@ export class TrustDocument<T> {
   #answeredAt = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | null = null
 
-  /** `parse` throws on what is no such document. */
+  /** `parse` throws on what is not such a document. */
   constructor(location: string, parse: (bytes: Uint8Array) => T, parts: TrustParts) {
     this.#location = location
     this.#parse = parse

@@ -185,7 +185,7 @@ function verifiesQuote(key: Readonly<Record<string, string>>, bytes: Buffer, sig
     const publicKey = createPublicKey({ format: 'jwk', key: { ...key } })
     return verify('sha256', bytes, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
   } catch {
-    // Coordinates that are no point of the curve.
+    // Coordinates that are not a point of the curve.
     return false
   }
 }

@@ -119,7 +119,7 @@ test('an operation that cannot be a tool is skipped with its reason, and the oth
   )
   assert.match(reason(get({ $ref: '#/loop' }), '/a', { loop: { $ref: '#/loop' } }), /lead in a circle/)
   assert.match(reason(get({ name: 'q', in: 'query', style: 'matrix' })), /style "matrix"/)
-  assert.match(reason(get({ name: 'a\r\nb', in: 'header' })), /which is no name/)
+  assert.match(reason(get({ name: 'a\r\nb', in: 'header' })), /which is not a name/)
   assert.match(reason({ get: response() }, '/a/{id}'), /no parameter for \{id\}/)
   for (const path of ['/a/../b', '/a/%2e%2E/b', '//evil.example/a', '/a?b', '/a b'])
     assert.match(reason({ get: response() }, path), /path with/, path)

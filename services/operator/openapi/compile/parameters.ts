@@ -64,9 +64,10 @@ function listOf(list: unknown): readonly unknown[] {
 }
 
 function isWithheld(place: Place, name: string, hidden: ReadonlySet<string>): boolean {
-  if (place === 'cookie' && !TOKEN.test(name)) throw new DocumentError(`has a cookie ${quoted(name)}, which is no name`)
+  if (place === 'cookie' && !TOKEN.test(name))
+    throw new DocumentError(`has a cookie ${quoted(name)}, which is not a name`)
   if (place !== 'header') return false
-  if (!TOKEN.test(name)) throw new DocumentError(`has a header ${quoted(name)}, which is no name`)
+  if (!TOKEN.test(name)) throw new DocumentError(`has a header ${quoted(name)}, which is not a name`)
   const lower = name.toLowerCase()
   return isWrittenHeader(lower) || hidden.has(lower) || WITHHELD.test(lower)
 }

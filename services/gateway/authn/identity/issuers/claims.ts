@@ -161,7 +161,7 @@ function scopesOf(payload: Members, prefix: string): readonly string[] {
   const value = payload.scope ?? payload.scp ?? []
   const scopes = typeof value === 'string' ? value.split(' ') : value
   if (!Array.isArray(scopes) || !scopes.every((scope) => typeof scope === 'string')) {
-    throw new InvalidClaimError('the scopes are no string or list of strings')
+    throw new InvalidClaimError('the scopes are not a string or list of strings')
   }
   return scopes
     .filter((scope) => scope.startsWith(prefix) && scope.length > prefix.length)

@@ -43,7 +43,7 @@ export function expressionFault(regex: string): string | null {
  * `a[^b]*b|a`, could otherwise read the rest of the text for each match.
  */
 const MOST_READS = 8
-/** Work on a short text that is not limited, in threads moved by a character. */
+/** Work that every text may cost, however short it is; one unit advances one thread by a character. */
 const MIN_MOVES = 1_000_000
 
 /**
@@ -84,7 +84,7 @@ function charsAt(text: string, at: number): number {
   return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
 }
 
-/** Characters on the shortest way through a program; 1 where there is a shorter one: an empty match is no hit. */
+/** Characters on the shortest way through a program; 1 where there is a shorter one: an empty match is not a hit. */
 function shortestMatch({ start, instructions }: Program): number {
   const seen = new Set<number>()
   let level: number[] = [start]

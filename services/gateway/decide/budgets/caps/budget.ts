@@ -99,7 +99,7 @@ export class BudgetItem implements HoldItem {
 export interface Applied {
   readonly budget: Budget
   readonly key: string
-  /** The subject of a template, in words: `user ada`; null: the budget is no template's. */
+  /** The subject of a template, in words: `user ada`; null: the budget is not a template's. */
   readonly whose: string | null
 }
 
@@ -114,7 +114,7 @@ const SESSION_ID = 'sessionBudgetUSD'
 /** Keys of templates: `usd/each/<id>/<subject>`, where an id has five parts (`BudgetPolicy/<ns>/<name>/<per>/<window>`). */
 const TEMPLATE_KEY = /^[a-z]+\/each(?:\/[^/]+){5}(?=\/)/
 
-/** Returns the prefix of a template that a key belongs to; null: it is no template's. */
+/** Returns the prefix of a template that a key belongs to; null: it is not a template's. */
 export function templateOfKey(key: string): string | null {
   return TEMPLATE_KEY.exec(key)?.[0] ?? null
 }

@@ -84,7 +84,7 @@ class RemoteRego implements Rego {
   }
 
   async shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean> {
-    // Lists are no decisions: an engine in dryRun hides nothing and gets no request.
+    // Lists are not decisions: an engine in dryRun hides nothing and gets no request.
     if (this.#config.enforcement === 'dryRun') return () => true
     const question = () => jsonListQuestion(input, tools)
     const actions = await this.#ask(question, (bytes) => actionsIn(bytes, tools))

@@ -247,7 +247,7 @@ test('of a thousand rules a call meets those of its server, tool, user, group or
   )
 })
 
-test('beside a rule that surely matches where it does, a rule is met only where it is stricter or counts', () => {
+test('a rule is evaluated beside one that always matches the same calls only if it is stricter or has counters', () => {
   const here = { servers: ['s500'] }
   const metHere = (more: (n: number) => Partial<RuleEntry>) => met(() => here, more)
   assert.equal(

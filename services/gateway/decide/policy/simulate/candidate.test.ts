@@ -44,7 +44,7 @@ function candidateOf(rules: readonly object[], more: object = {}, cedar: Awaited
 const when = 'args.a == 1'
 const rule = (action: string, more: object = {}) => ({ name: `${action}-${JSON.stringify(more)}`, action, ...more })
 
-test('arguments are needed only where they decide', () => {
+test('a simulation needs arguments only where they change the verdict', () => {
   const possible = (...rules: object[]) => candidateOf(rules).judge(input).possible
   assert.deepEqual(possible(rule('allow')), ['allow'])
   assert.deepEqual(possible(rule('allow', { when })), ['allow', 'deny'])

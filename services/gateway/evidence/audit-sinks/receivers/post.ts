@@ -75,7 +75,7 @@ export function deliveryOf(
   return { kind: 'failed', reason: description, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
-/** Authorization, rate limits and wrong paths are no fault of the records. */
+/** Authorization, rate limits and wrong paths are not a fault of the records. */
 export function refusesContent({ status }: ReceiverResponse): boolean {
   return status === 400 || status === 413 || status === 415 || status === 422
 }

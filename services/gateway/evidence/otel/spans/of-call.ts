@@ -209,7 +209,7 @@ function attemptsOf({ attempts }: Outcome, from: number): Span['events'] {
   })
 }
 
-/** Calls aborted by the caller are no errors. */
+/** Calls aborted by the caller are not errors. */
 function isFault({ result }: Outcome, errorType: string | null): boolean {
   if (result === 'cancelled' || result === 'suspended') return false
   return result !== 'completed' || errorType !== null

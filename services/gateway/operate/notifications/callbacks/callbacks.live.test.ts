@@ -77,7 +77,7 @@ test('a button in Slack decides for the person that userMap names, in the namesp
     assert.deepEqual([response.status, response.body], [200, {}])
     return JSON.parse((await chat.first(({ path }) => to.endsWith(path))).body).text
   }
-  assert.equal(await press({ user: 'U9' }), 'Not done: you are no approver (userMap).')
+  assert.equal(await press({ user: 'U9' }), 'Not done: you are not an approver (userMap).')
   assert.equal(await press({ user: 'U3' }), 'Not done: there is no approval with this id.')
   assert.match(await press({ user: 'U4' }), /you cannot approve a call that is made for you/)
   assert.equal(await press({ user: 'U1' }), 'Noted: 1 more must approve.')
@@ -231,7 +231,7 @@ test('a message to the outgoing webhook of Teams decides, and gets a reply', asy
   assert.equal(await say('<at>plat</at> what?'), '400 invalid_request')
   assert.equal(await say(`<at>plat</at> approve ${id}`, { timestamp: '2020-01-01T00:00:00Z' }), '401 unauthenticated')
   const stranger = { from: { id: '29:y', aadObjectId: 'aad-2' } }
-  assert.equal(await say(`approve ${id}`, stranger), '200 Not done: you are no approver (userMap).')
+  assert.equal(await say(`approve ${id}`, stranger), '200 Not done: you are not an approver (userMap).')
   assert.equal(await say(`approve ${id}`, { from: { id: 'aad-1' } }), '400 invalid_request', 'no id of the directory')
   assert.equal(await say(`approve ${id}`, { channelId: 'webchat' }), '401 unauthenticated')
   assert.equal(await say(`approve ${id}`, { channelId: undefined }), '401 unauthenticated')
@@ -342,7 +342,7 @@ test('a bot service decides for its users if its token names the service of the 
   assert.equal(await say('https://teams.example/', { aadObjectId: 'aad-1' }, 'directline'), '401 unauthenticated')
   assert.equal(
     await say('https://teams.example/', { aadObjectId: 'aad-2' }),
-    '200 Not done: you are no approver (userMap).',
+    '200 Not done: you are not an approver (userMap).',
   )
   assert.equal(await say('https://teams.example/'), '200 The approval is approved.')
   assert.match(await answer, /deleted/)

@@ -135,7 +135,7 @@ export class CallbackRoutes {
     const { decider, log } = this.#parts
     const { approval, verdict, reason } = decision
     const namespace = decider.namespaceOf(approval)
-    if (approver === null) throw new AdminError('forbidden', 'you are no approver (userMap)')
+    if (approver === null) throw new AdminError('forbidden', 'you are not an approver (userMap)')
     const isHere = approver.namespaces === null || (namespace !== null && approver.namespaces.includes(namespace))
     if (namespace === null || !isHere) throw new AdminError('not_found', 'there is no approval with this id')
     const view = decider.view(approval)

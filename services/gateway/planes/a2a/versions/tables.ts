@@ -29,7 +29,7 @@ export const ROLES: readonly (readonly [legacy: string, name: string])[] = [
   ['agent', 'ROLE_AGENT'],
 ]
 
-/** Member of the metadata of a data part of 0.3 whose value of 1.0 is no object. The official SDKs write it too. */
+/** Member of the metadata of a data part of 0.3 whose value of 1.0 is not an object. The official SDKs write it too. */
 export const PART_MARK = 'data_part_compat'
 
 /** Methods of 0.3 with their names in 1.0. */

@@ -32,7 +32,7 @@ function upgradedPart(value: unknown, path: string): JsonObject {
   }
 }
 
-/** `data` of 1.0 can be any value; in 0.3 a value that is no object is the member `value` of one, and marked. */
+/** `data` of 1.0 can be any value; in 0.3 a value that is not an object is the member `value` of one, and marked. */
 function upgradedData(part: JsonObject, path: string): JsonObject {
   const data = objectAt(part.data, `${path}.data`)
   const metadata = own(part, 'metadata')

@@ -138,7 +138,7 @@ function kindOf({ id, method, params, result, error }: JsonObject): 'request' | 
   if (typeof method === 'string') {
     if (answers) throw new InvalidResponseError('a message with a method and a result or an error')
     if (params !== undefined && !isObject(params))
-      throw new InvalidResponseError('a message whose params are no object')
+      throw new InvalidResponseError('a message whose params are not an object')
     if (id === undefined) return 'notification'
     if (typeof id === 'string' || typeof id === 'number') return 'request'
     throw new InvalidResponseError('a request whose id is neither a string nor a number')
@@ -197,13 +197,13 @@ export function shapeProblem(method: string, era: Era, result: unknown): string 
 /** Checks the members that revision 2026-07-28 adds to results, for rounds and tasks. */
 function modernProblem(result: JsonObject): string | null {
   const { inputRequests } = result
-  if (inputRequests !== undefined && !isObject(inputRequests)) return 'whose inputRequests are no object'
+  if (inputRequests !== undefined && !isObject(inputRequests)) return 'whose inputRequests are not an object'
   return optionalText(result, 'resultType') ?? optionalText(result, 'requestState')
 }
 
 function listProblem(result: JsonObject, name: string, key: string): string | null {
   const list = result[name]
-  if (!Array.isArray(list)) return `whose ${name} are no array`
+  if (!Array.isArray(list)) return `whose ${name} are not an array`
   if (!list.every((entry) => isObject(entry) && typeof entry[key] === 'string'))
     return `whose ${name} are not all objects with a ${key}`
   return optionalText(result, 'nextCursor')

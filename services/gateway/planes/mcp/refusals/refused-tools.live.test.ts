@@ -67,7 +67,7 @@ test('a result of revision 2026-07-28 has its type', async () => {
   assert.deepEqual([refused.body.result.resultType, refused.body.result.isError], ['complete', true])
 })
 
-test('an agent and a single request can have JSON-RPC errors, and a request of that agent a result', async () => {
+test('refusals are JSON-RPC errors if the agent or the request selects them; a request can select results for such an agent', async () => {
   // Shows D3.mcp.refusals.error.
   const byAgent = await ask({ body: call('secret'), session: 'program:s' })
   const byRequest = await ask({ body: call('secret'), headers: { 'x-plat-refusals': 'error' } })

@@ -155,7 +155,7 @@ interface Sent extends Routed {
   readonly message: JsonObject
 }
 
-/** Reads a message that no server receives as it is. A message for one server that names none keeps its operation, and is refused by a stage. */
+/** Reads a message that is not for one server, such as a list. If its method needs a server, the message keeps the operation of one, and a stage refuses it. */
 function readAll(arrived: Arrived, { bytes, message, ...at }: Sent): Parsed | Denial {
   const read = readPosted(openedFor(arrived, at), bytes, message)
   if (isDenial(read) || OF_ONE_SERVER.has(read.operation)) return read

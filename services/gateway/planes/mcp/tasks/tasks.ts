@@ -15,7 +15,7 @@ const SEARCH_EVERY_MS = 60_000
 /** Tasks that are cancelled at the same time. */
 const CANCELLED_AT_ONCE = 8
 
-/** Revocations of owners that are not there. */
+/** Revocations of owners, which need not be calling. */
 export interface RevokedOwners {
   hasRevoked(who: Identity): boolean
   followCuts(notify: () => void): void

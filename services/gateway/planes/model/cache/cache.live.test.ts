@@ -58,7 +58,7 @@ test('a stream is stored when it is complete, and sent again event by event', as
   assert.match(second.text, /Hello[\s\S]*\[DONE\]/)
   assert.doesNotMatch(second.text, /"usage":\{/, 'usage that the caller did not request')
   assert.match((await ask({ ...stream, stream_options: { include_usage: true } })).text, /"usage":\{/)
-  assert.equal((await ask()).headers.get('x-plat-cache'), null, 'a stream is no whole response')
+  assert.equal((await ask()).headers.get('x-plat-cache'), null, 'a stream is not a whole response')
 })
 
 test('responses that fail, are refused or are cut are not stored', async (t) => {

@@ -62,7 +62,7 @@ export function openEndOf(body: JsonObject): string | null {
 /** Longest name of a tool in a refusal, in characters. */
 const MAX_NAME_LENGTH = 64
 
-/** Returns the type of a tool; one of Google's API is named by its first member that is no declaration. */
+/** Returns the type of a tool; one of Google's API is named by its first member that is not a declaration. */
 function toolName(tool: unknown): string {
   const type = member(tool, 'type')
   const named = isObject(tool) ? Object.keys(tool).find((name) => name !== 'functionDeclarations') : undefined

@@ -20,7 +20,7 @@ export function secondsAtMost(files: readonly Pick<UploadedFile, 'head' | 'size'
   return Math.ceil(seconds)
 }
 
-/** Returns how many bytes a second of sound has, by the format that decoders go by; null: this is no such file. */
+/** Returns how many bytes a second of sound has, by the format that decoders go by; null: this is not such a file. */
 function bytesPerSecond(head: Buffer): number | null {
   if (head.toString('latin1', 0, 4) !== 'RIFF' || head.toString('latin1', 8, RIFF_BYTES) !== 'WAVE') return null
   for (let at = RIFF_BYTES; at + CHUNK_HEAD_BYTES + FORMAT_BYTES <= head.length; ) {

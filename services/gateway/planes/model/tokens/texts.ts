@@ -21,7 +21,7 @@ const PROMPT = [
 ] as const
 /** Definitions of tools and formats, which the model reads much as they are written. */
 const DEFINITIONS = ['tools', 'functions', 'response_format', 'text', 'output_config'] as const
-/** Members whose values are no text for the model: kinds, identifiers, references and encoded content. */
+/** Members whose values are not text for the model: kinds, identifiers, references and encoded content. */
 const NO_TEXT: ReadonlySet<string> = new Set([
   ...['type', 'role', 'id', 'object', 'model', 'index', 'status', 'phase', 'cache_control', 'logprobs', 'annotations'],
   ...['tool_call_id', 'tool_use_id', 'call_id', 'item_id', 'response_id', 'responseId', 'modelVersion', 'obfuscation'],

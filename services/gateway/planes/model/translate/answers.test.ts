@@ -268,7 +268,7 @@ test('calls that Gemini gives no id get one each, and blocked prompts and number
   assert.deepEqual([blocked.choices[0].finish_reason, blocked.choices[0].message.content], ['content_filter', null])
 })
 
-test('every way to end has its word, and one that is no end is a fault', () => {
+test('every way to end has its word, and one that is not an end is a fault', () => {
   const converse = (stopReason: string) => ({ output: { message: { content: [] } }, stopReason })
   const gemini = (finishReason: string) => ({ candidates: [{ content: {}, finishReason }] })
   const anthropic = (stop_reason: string) => ({ content: [], stop_reason })

@@ -80,7 +80,7 @@ function nameOf(name: string, documents: { count: number }): string {
 function toolsOf({ tools, choice, turns, names }: Prompt): JsonObject {
   const isUsed = turns.some(({ parts }) => parts.some(({ kind }) => kind === 'call' || kind === 'result'))
   if (choice === 'none') {
-    if (isUsed) throw new UntranslatableError(names.choice, 'cannot be none where messages hold tool calls')
+    if (isUsed) throw new UntranslatableError(names.choice, 'cannot be none when messages contain tool calls')
     return {}
   }
   if (tools.length === 0) return {}

@@ -37,7 +37,7 @@ test('task types and titles are those of Vertex AI, and task types have words at
   assert.deepEqual(requestOf('converse', [{ content: content('one') }], titan), { inputText: 'one' })
 })
 
-test('vectors without a place, or that are no numbers, are invalid responses', () => {
+test('vectors without a place, or that are not numbers, are invalid responses', () => {
   const request = { requests: [{ content: content('one') }, { content: content('two') }] }
   const translator = translatorOf('openai', 'batchEmbedContents') ?? assert.fail('no translator')
   const answerOf = (data: readonly object[]) =>

@@ -86,7 +86,7 @@ export const openaiCaller: EmbeddingCaller = {
 export function numbersOf(vectors: readonly unknown[]): readonly (readonly number[])[] {
   return vectors.map((vector) => {
     if (!Array.isArray(vector) || !vector.every((one) => typeof one === 'number'))
-      throw new InvalidResponseError('a vector that is no list of numbers')
+      throw new InvalidResponseError('a vector that is not a list of numbers')
     return vector
   })
 }

@@ -23,7 +23,7 @@ export interface ResponseFacts {
   readonly model: string
 }
 
-/** A count of a usage report; 0 where it is absent. Throws `InvalidResponseError` where it is no count: calls are metered by it. */
+/** A count of a usage report; 0 where it is absent. Throws `InvalidResponseError` where it is not a count: calls are metered by it. */
 export function countOf(value: unknown): number {
   if (!isSet(value)) return 0
   if (!isTokens(value)) throw new InvalidResponseError('a usage report that does not hold whole numbers')
@@ -98,7 +98,7 @@ export function argumentsIn(json: string, nested: NestedJson): JsonObject {
   const args = nested.parseLossless(json)
   if (args === undefined) throw new InvalidResponseError('a tool call whose arguments are not JSON, or too large')
   if (!isObject(args) || JSON.isRawJSON(args))
-    throw new InvalidResponseError('a tool call whose arguments are no object')
+    throw new InvalidResponseError('a tool call whose arguments are not an object')
   return args
 }
 

@@ -97,7 +97,7 @@ export class WrittenStream implements StreamTranslator {
     return Buffer.from(this.#events(this.#parts.push(chunk)))
   }
 
-  /** A part that was cut off is no end, whatever came before it. */
+  /** A part that was cut off is not an end, whatever came before it. */
   end(): Uint8Array {
     const rest = this.#parts.rest()
     return rest === null ? NOTHING : Buffer.from(this.#events(rest) + this.#writer.end())

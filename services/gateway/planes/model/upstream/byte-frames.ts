@@ -8,7 +8,7 @@ interface BodyEnd {
   stop(error?: unknown): void
 }
 
-/** The frames of a body that is no text: each batch has the bytes of one read of the upstream. */
+/** The frames of a body that is not text: each batch has the bytes of one read of the upstream. */
 export class ByteFrames implements AsyncIterableIterator<readonly Frame[], undefined> {
   readonly #source: ByteSource
   readonly #end: BodyEnd
