@@ -3,7 +3,7 @@ import { canonicalJson } from '@plat/core'
 import { type Declared, partsOfLine, type Render } from '@plat/operator'
 import type { Manifest } from '@plat/resources'
 import type { PlatFolder } from '../shared/home.ts'
-import { changedFiles, readStartFiles, type StartFilesOptions } from './start-files.ts'
+import { type FollowedGateway, StartFileChanges } from './start-files.ts'
 
 /** Digests of the rendered resources, by `<Kind> <namespace>/<name>`. */
 type DeclaredDigests = ReadonlyMap<string, string>
@@ -46,15 +46,15 @@ function changedResources(
   return lines.map((line) => `${line}; ${when}`)
 }
 
-/** Returns a function that finds what has changed since its last call, or since now: one line each. */
+/** Returns a function that finds what has changed since its last call, or since now, and brings it into force where it can: one line each. */
 export async function createChangeFinder(parts: {
   readonly home: PlatFolder
   readonly render: Pick<Render, 'declared' | 'refused'>
-  readonly config: StartFilesOptions['config']
+  readonly served: FollowedGateway
 }): Promise<() => Promise<readonly string[]>> {
-  const { home, render, config } = parts
-  let files = await readStartFiles(home)
-  const atStart = files
+  const { home, render, served } = parts
+  const files = new StartFileChanges(home, served)
+  await files.begin()
   let declared: Declared = render.declared()
   let digests = digestsOf(declared)
   return async () => {
@@ -64,13 +64,12 @@ export async function createChangeFinder(parts: {
       const after = digestsOf(current)
       // A refused resource is not in force, and is reported as such.
       const refused = new Set(render.refused().map((line) => partsOfLine(line).object))
-      lines.push(...changedResources(digests, after, { refused, reloadSeconds: config.policyReloadSeconds }))
+      const { policyReloadSeconds: reloadSeconds } = served.config
+      lines.push(...changedResources(digests, after, { refused, reloadSeconds }))
       declared = current
       digests = after
     }
-    const now = await readStartFiles(home)
-    lines.push(...(await changedFiles({ atStart, previous: files, now }, parts)))
-    files = now
+    lines.push(...(await files.find()))
     return lines
   }
 }

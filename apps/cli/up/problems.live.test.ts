@@ -40,8 +40,8 @@ test('plat up warns of a rule that matches nothing at start and after an edit, u
   await putResource(dir, 'mcpservers/default/more.yaml', 'MCPServer', { url: 'http://127.0.0.1:2/mcp' })
   await until(() => /^added: MCPServer default\/more; in force/m.test(text), 'the new server')
   await writeFile(join(dir, 'gateway.json'), '{"sessionBudgetUSD": 2}')
-  const restart = 'gateway.json is new, and is not in force: restart plat up (sessionBudgetUSD)\n'
-  await until(() => text.includes(restart), 'the file that needs a restart, with the key')
+  const restarted = 'gateway.json is new (sessionBudgetUSD), and is in force: the gateway was started again\n'
+  await until(() => text.includes(restarted), 'the file with the key, with which the gateway was started again')
   const changes = text.split('changed: ToolPolicy').length
 
   const file = join(dir, 'resources/toolpolicies/default/p.yaml')
@@ -49,7 +49,7 @@ test('plat up warns of a rule that matches nothing at start and after an edit, u
   const refused = 'toolpolicies/default/p.yaml:1: spec.rules[0].when: unknown variable "arg", did you mean "args"?'
   await until(() => text.includes(`refused, and denied until fixed: ${refused}\n`), 'the refusal with file and line')
   assert.equal(text.split('changed: ToolPolicy').length, changes, 'what is refused is not reported as in force')
-  assert.equal(text.split(restart).length, 2, 'reported once')
+  assert.equal(text.split(restarted).length, 2, 'reported once')
   plat.kill('SIGTERM')
   assert.deepEqual(await once(plat, 'exit'), [0, null])
 })

@@ -26,18 +26,26 @@ export function createProblemFinder(parts: {
   readonly home: PlatFolder
   readonly store: Pick<FileStore, 'locate'>
   readonly render: Pick<Render, 'refused' | 'declared'>
-  readonly config: GatewayConfig
+  /** The configuration can be replaced while plat runs. */
+  readonly served: { readonly config: GatewayConfig }
 }): () => Promise<Problems> {
-  const { home, store, render, config } = parts
-  let last: { readonly declared: object; readonly files: string; readonly refused: string; found: Problems } | null =
-    null
+  const { home, store, render, served } = parts
+  let last: {
+    readonly declared: object
+    readonly config: GatewayConfig
+    readonly files: string
+    readonly refused: string
+    readonly found: Problems
+  } | null = null
   return async () => {
+    const { config } = served
     const declared = render.declared()
     const lines = render.refused()
     const refused = lines.join('\n')
     const keys = [...modelKeyFiles(declared.agents, home.secrets), ...stdioFiles(declared.servers, home)]
     const files = await stamps([config.pinStorePath, config.pricingFile, config.modelsFile, ...keys])
-    if (last?.declared === declared && last.files === files && last.refused === refused) return last.found
+    const isSame = last?.declared === declared && last.config === config
+    if (isSame && last?.files === files && last.refused === refused) return last.found
     const { agents, servers, policies, budgets } = declared
     const isLarge = agents.length + servers.length + policies.length + budgets.length > OBJECTS_MAX
     const surroundings = { declared, config, dir: home.dir, secretsDir: home.secrets, env: process.env }
@@ -46,7 +54,7 @@ export function createProblemFinder(parts: {
       refused: await locateRefused(store, lines),
       warnings: isLarge ? [TOO_MANY] : await locateWarnings(store, home.dir, warnings),
     }
-    last = { declared, files, refused, found }
+    last = { declared, config, files, refused, found }
     return found
   }
 }

@@ -12,48 +12,78 @@ import { gatewayKeys } from './up-config.ts'
 
 const GATEWAY = 'gateway.json'
 const PRICES = 'prices.json'
+/** Read by the broker. */
+const EXCHANGE = 'exchange.json'
 /** Files beside `resources/`. */
-const FILES = [GATEWAY, 'exchange.json', PRICES] as const
+const FILES = [GATEWAY, EXCHANGE, PRICES] as const
 
 /** Above this number of keys they are counted, not listed. */
 const KEYS_MAX = 8
 
 /** The files by name; null: there is no file. */
-export type StartFiles = ReadonlyMap<string, Uint8Array | null>
+type StartFiles = ReadonlyMap<string, Uint8Array | null>
 
-export interface StartFilesOptions {
-  readonly home: PlatFolder
+/** The gateway, which reads some of the files by itself, and starts again with the others. */
+export interface FollowedGateway {
   readonly config: Pick<GatewayConfig, 'pricingFile' | 'policyReloadSeconds' | 'listen'>
+  /** Resolves to null, or to why the files on disk are not in force. */
+  restart(): Promise<string | null>
 }
 
-/** Reads the files beside `resources/`. */
-export async function readStartFiles({ dir }: Pick<PlatFolder, 'dir'>): Promise<StartFiles> {
-  const files = FILES.map(async (name) => [name, await readFile(join(dir, name)).catch(() => null)] as const)
-  return new Map(await Promise.all(files))
-}
-
-export interface FileVersions {
-  readonly atStart: StartFiles
+/** Follows the files beside `resources/`. */
+export class StartFileChanges {
+  readonly #home: PlatFolder
+  readonly #served: FollowedGateway
   /** At the last report. */
-  readonly previous: StartFiles
-  readonly now: StartFiles
-}
+  #previous: StartFiles = new Map()
+  #inForce = new Map<string, Uint8Array | null>()
 
-/** Lines about files that changed since the last report: what is in force, and what to do. */
-export async function changedFiles(
-  { atStart, previous, now }: FileVersions,
-  options: StartFilesOptions,
-): Promise<readonly string[]> {
-  const lines: string[] = []
-  for (const [name, bytes] of now) {
-    if (digest(previous.get(name)) === digest(bytes)) continue
-    const old = atStart.get(name) ?? null
-    if (name === PRICES && isFollowed(options)) lines.push(...changedPrices(bytes, options.config))
-    else if (digest(old) === digest(bytes)) lines.push(`${name} is as it was at the start, and in force`)
-    else if (name === GATEWAY) lines.push(...(await changedGateway(old, bytes, options)))
-    else lines.push(`${name} ${whatChanged(old, bytes)}, and is not in force: restart plat up`)
+  constructor(home: PlatFolder, served: FollowedGateway) {
+    this.#home = home
+    this.#served = served
   }
-  return lines
+
+  async begin(): Promise<void> {
+    this.#previous = await this.#read()
+    this.#inForce = new Map(this.#previous)
+  }
+
+  async #read(): Promise<StartFiles> {
+    const { dir } = this.#home
+    const files = FILES.map(async (name) => [name, await readFile(join(dir, name)).catch(() => null)] as const)
+    return new Map(await Promise.all(files))
+  }
+
+  /** Brings into force what it can, and returns lines about the files that changed since the last report. */
+  async find(): Promise<readonly string[]> {
+    const now = await this.#read()
+    const previous = this.#previous
+    this.#previous = now
+    const lines: string[] = []
+    for (const [name, bytes] of now) {
+      if (digest(previous.get(name)) === digest(bytes)) continue
+      lines.push(...(await this.#changed(name, bytes)))
+    }
+    return lines
+  }
+
+  async #changed(name: string, bytes: Uint8Array | null): Promise<readonly string[]> {
+    const old = this.#inForce.get(name) ?? null
+    // The gateway follows the prices that were there at its start.
+    if (name === PRICES && this.#served.config.pricingFile === join(this.#home.dir, PRICES))
+      return changedPrices(bytes, this.#served.config)
+    if (digest(old) === digest(bytes)) return [`${name} is as it was before, and in force`]
+    if (name === EXCHANGE) return [`${name} ${whatChanged(old, bytes)}, and is not in force: restart plat up`]
+    const keys = name === GATEWAY ? changedKeys('', jsonOf(old), jsonOf(bytes)) : []
+    const problem = await gatewayProblem(this.#home, this.#served.config.listen)
+    if (problem !== null) return [`${problem}; the gateway runs on with the previous file`]
+    if (name === GATEWAY && keys.length === 0) return []
+    const named = keys.length > KEYS_MAX ? ` (${keys.length} keys)` : keys.length > 0 ? ` (${keys.join(', ')})` : ''
+    const refused = await this.#served.restart()
+    if (refused !== null) return [`${name} ${whatChanged(old, bytes)}${named}, and is not in force: ${refused}`]
+    this.#inForce.set(name, bytes)
+    return [`${name} ${whatChanged(old, bytes)}${named}, and is in force: the gateway was started again`]
+  }
 }
 
 function digest(bytes: Uint8Array | null | undefined): string {
@@ -64,32 +94,13 @@ function whatChanged(old: Uint8Array | null, bytes: Uint8Array | null): string {
   return old === null ? 'is new' : bytes === null ? 'was removed' : 'has changed'
 }
 
-/** The gateway follows the prices that were there at its start. */
-function isFollowed({ home, config }: StartFilesOptions): boolean {
-  return config.pricingFile === join(home.dir, PRICES)
-}
-
 function changedPrices(
   bytes: Uint8Array | null,
-  { policyReloadSeconds }: StartFilesOptions['config'],
+  { policyReloadSeconds }: FollowedGateway['config'],
 ): readonly string[] {
   const [problem] = bytes === null ? ['was removed'] : pricingProblems(bytes)
   if (problem === undefined) return [`changed: ${PRICES}; in force within ${policyReloadSeconds} s`]
   return [`${PRICES}: ${problem}; the previous prices remain in force until it is fixed`]
-}
-
-/** The keys of gateway.json that a restart would bring into force, or the first reason why plat would not start with them. */
-async function changedGateway(
-  old: Uint8Array | null,
-  bytes: Uint8Array | null,
-  { home, config }: StartFilesOptions,
-): Promise<readonly string[]> {
-  const problem = await gatewayProblem(home, config.listen)
-  if (problem !== null) return [`${problem}; plat up runs on with the previous file, and would not start with this one`]
-  const keys = changedKeys('', jsonOf(old), jsonOf(bytes))
-  if (keys.length === 0) return []
-  const named = keys.length > KEYS_MAX ? `${keys.length} keys` : keys.join(', ')
-  return [`${GATEWAY} ${whatChanged(old, bytes)}, and is not in force: restart plat up (${named})`]
 }
 
 async function gatewayProblem(home: PlatFolder, listen: string): Promise<string | null> {

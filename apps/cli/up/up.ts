@@ -1,31 +1,21 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatProblem, isListenAddress } from '@plat/config'
-import { buildInfo, type Clock, type Ids, reasonOf, systemClock, systemIds } from '@plat/core'
-import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
+import { isListenAddress } from '@plat/config'
+import { type Clock, type Ids, reasonOf, systemClock, systemIds } from '@plat/core'
+import type { GatewayConfig } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { type Render, startRender, startStatus } from '@plat/operator'
 import type { Log } from '@plat/process'
-import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
+import { createFileStore, type ResourceStore } from '@plat/resources'
 import { writeSchemas } from '../schema/schema.ts'
-import {
-  type HomeEnv,
-  homeOf,
-  lockHome,
-  makeHome,
-  type PlatFolder,
-  readHomeEnv,
-  writeHomeEnv,
-  writePrivate,
-} from '../shared/home.ts'
+import { type HomeEnv, homeOf, lockHome, makeHome, type PlatFolder, readHomeEnv, writeHomeEnv } from '../shared/home.ts'
 import { CommandError, plain } from '../shared/output.ts'
 import { type StdioOptions, StdioSupervisor } from '../stdio/launch/supervisor.ts'
 import { createChangeFinder } from './changes.ts'
-import { openKubectl } from './kubectl.ts'
 import { createProblemFinder, type Problems } from './problems.ts'
+import { readKeys, ServedGateway } from './served-gateway.ts'
 import { openLogs } from './terminal-log.ts'
-import { gatewayKeys } from './up-config.ts'
 
 export interface UpOptions {
   readonly dir: string
@@ -94,49 +84,58 @@ async function startParts(context: {
     if (!existsSync(join(folder, 'key.pem'))) await generateKeyFiles(folder)
   }
 
-  const exchange = join(home.dir, 'exchange.json')
-  const identity = await startIdentity({
+  const identity = await startBroker(home, {
     listen: options.identityListen,
-    signingKey: join(home.keys, 'key.pem'),
-    ...(existsSync(exchange) && { exchangeConfig: exchange }),
     env: { PLAT_BROKER_TOKEN: tokens.PLAT_BROKER_TOKEN },
-    log: logTo('identity'),
-    clock,
-    ids,
+    ...{ log: logTo('identity'), clock, ids },
   })
   undo.push(() => identity.close())
 
   const operatorLog = logTo('operator')
-  const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url })
-  const currency = await budgetCurrencyOf(keys)
-  const { store, render } = await startRendering(home, { currency, clock, log: operatorLog })
+  const addresses = { listen: options.listen, identityURL: identity.url }
+  const given = await readKeys(home, addresses)
+  const { store, render } = await startRendering(home, { currency: given.currency, clock, log: operatorLog })
   undo.push(() => render.stop())
 
-  await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
-  const config = loadedConfig(home)
   const stdio = stdioServers({ home, options, render, clock, ids, log: operatorLog, announce })
   undo.push(() => stdio.stop())
   await stdio.start()
-  const problems = createProblemFinder({ home, store, render, config })
-  const using = { clock, ids, log: logTo('gateway'), resourceProblems: problems, ...stdio.forGateway }
-  const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
+  const using = { clock, ids, log: logTo('gateway'), ...stdio.forGateway, adminToken: tokens.PLAT_ADMIN_TOKEN }
+  const resources = { resourcesDir: resourcesOf(home), resourcesListen: options.resourcesListen ?? '127.0.0.1:0' }
+  const problemsWith = (served: { readonly config: GatewayConfig }) =>
+    createProblemFinder({ home, store, render, served })
+  const served = await ServedGateway.start({ home, store, problemsWith, ...addresses, ...resources, ...using }, given)
+  undo.push(() => served.stop())
 
-  const { endpointJurisdictions: endpoints } = config
-  const status = startStatus({ store, refused: render.refused, pins: gateway.pins, endpoints, clock, log: operatorLog })
+  const status = startStatus({
+    ...{ store, refused: render.refused, clock, log: operatorLog },
+    pins: () => served.gateway.pins(),
+    endpoints: () => served.config.endpointJurisdictions,
+  })
   undo.push(() => status.stop())
   await status.check()
 
   const env = {
     ...tokens,
-    PLAT_GATEWAY_URL: gateway.url,
-    PLAT_ADMIN_URL: gateway.adminUrl,
+    PLAT_GATEWAY_URL: served.gateway.url,
+    PLAT_ADMIN_URL: served.gateway.adminUrl,
     PLAT_IDENTITY_URL: identity.url,
   }
   await writeHomeEnv(home, env)
   undo.push(writeSchemasSoon(home, { clock, log: operatorLog }))
-  const changes = await createChangeFinder({ home, render, config })
+  const changes = await createChangeFinder({ home, render, served })
+  const { consoleUrl } = served.gateway
   terminal.begin()
-  return { home, env, consoleUrl: gateway.consoleUrl, store, problems, changes, stop }
+  return { home, env, consoleUrl, store, problems: problemsWith(served), changes, stop }
+}
+
+function startBroker(
+  home: PlatFolder,
+  options: Omit<Parameters<typeof startIdentity>[0], 'signingKey' | 'exchangeConfig'>,
+): ReturnType<typeof startIdentity> {
+  const exchange = join(home.dir, 'exchange.json')
+  const configured = existsSync(exchange) ? { exchangeConfig: exchange } : {}
+  return startIdentity({ ...options, signingKey: join(home.keys, 'key.pem'), ...configured })
 }
 
 /** Writes the schemas for editors when the start is over: no call needs them. Returns a function that cancels it, or waits for it. */
@@ -170,52 +169,8 @@ function stdioServers({
   })
 }
 
-/** Starts the gateway, and serves its resource API a second time for kubectl. */
-async function startServing(
-  given: {
-    readonly home: PlatFolder
-    readonly config: GatewayConfig
-    readonly options: UpOptions
-    readonly store: FileStore
-    readonly undo: (() => Promise<void> | void)[]
-    readonly clock: Clock
-    readonly ids: Ids
-    readonly log: Log
-    readonly resourceProblems: () => Promise<Problems>
-    readonly PLAT_ADMIN_TOKEN: string
-  } & StdioSupervisor['forGateway'],
-): Promise<Gateway> {
-  const { home, config, options, store, undo, clock, ids, log, PLAT_ADMIN_TOKEN } = given
-  const gateway = await startGateway({
-    config,
-    env: { PLAT_ADMIN_TOKEN },
-    build: buildInfo('gateway'),
-    log,
-    clock,
-    ids,
-    resources: { dir: resourcesOf(home), store },
-    consoleAssets: async () => (await import('@plat/console')).consoleAssets(),
-    resourceProblems: given.resourceProblems,
-    stdioSocket: given.stdioSocket,
-    stdioReady: given.stdioReady,
-  })
-  undo.push(() => gateway.drain())
-  const listen = options.resourcesListen ?? '127.0.0.1:0'
-  const routes = gateway.resourceRoutes
-  const kubectl = await openKubectl({ home, listen, routes, token: PLAT_ADMIN_TOKEN, log, clock, ids })
-  undo.push(() => kubectl.close())
-  return gateway
-}
-
 function resourcesOf(home: PlatFolder): string {
   return join(home.dir, 'resources')
-}
-
-/** The gateway loads the written file as usual, so that errors in the user's keys are reported as usual. */
-function loadedConfig(home: PlatFolder): GatewayConfig {
-  const loaded = loadGatewayConfig({ env: {}, flags: { config: home.gatewayConfig, listen: '' } })
-  if (loaded.ok) return loaded.config
-  throw new CommandError(loaded.problems.map(formatProblem).join('\n'))
 }
 
 async function startRendering(

@@ -27,7 +27,7 @@ beforeEach(async () => {
     store,
     refused: () => refused,
     pins: () => reports,
-    endpoints: ENDPOINTS,
+    endpoints: () => ENDPOINTS,
     clock,
     log: silentLog,
   })

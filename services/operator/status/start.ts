@@ -16,7 +16,7 @@ export interface StatusOptions {
   /** The gateway's reports about tools. */
   readonly pins: () => readonly PinReport[]
   /** `endpointJurisdictions` of the gateway. */
-  readonly endpoints: EndpointJurisdictions
+  readonly endpoints: () => EndpointJurisdictions
   readonly clock: Clock
   readonly log: Log
 }
@@ -63,7 +63,7 @@ async function writeAll({ store, refused, pins, endpoints, clock }: StatusOption
     policies: policies.items,
     sovereignty: sovereignty.items,
     tiers: tiers.items,
-    endpoints,
+    endpoints: endpoints(),
     activeSessions: null,
     refused: refused(),
     pinReport: (server) => reports.get(keyOf(server)) ?? null,
