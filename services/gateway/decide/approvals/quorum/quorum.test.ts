@@ -123,6 +123,16 @@ test('quorum and approvers are checked again at release; if they fail, an identi
   }
 })
 
+test('an approver who turns out to be the user of the session does not count at release', async () => {
+  const known: Record<string, PeopleTable[string]> = {}
+  const { vote, stage, call } = await setupApproval({}, { people: known })
+  const person = marksOf({ names: ['u.mayer'], subject: { issuer: ISSUER, subject: '00u-uma' } }, {})
+  assert.equal(await vote({ ...yes('u.mayer'), person }), 'approved')
+  Object.assign(known, people)
+  const verdict = await stage.admit(call.again())
+  assert.equal('code' in verdict && verdict.code, 'approval_stale')
+})
+
 test('an approver whose later ballot lacks the group does not count at release or for a repeat', async () => {
   const here = await setupApproval({ default: of(1, 'leads') })
   assert.equal(await here.vote(yes('ada', 'leads')), 'approved')
