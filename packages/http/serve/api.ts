@@ -17,6 +17,9 @@ interface Api {
   close(): Promise<void>
 }
 
+/** Longest part of a path that is a parameter: the name of a session, of which a SPIFFE ID has 2,048 bytes, with its agent and namespace. */
+const MAX_PARAM_CHARS = 4096
+
 type RawHandler = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Serves every route that is not raw: Fastify on the existing server, with strict JSON and this package's error bodies. */
@@ -32,7 +35,7 @@ export async function createApi(server: Server, options: ApiOptions): Promise<Ap
     bodyLimit: options.maxBodyBytes,
     // The listener answers parse errors. The framework's handler would use its own error body, or cut off ours.
     clientErrorHandler: () => {},
-    routerOptions: { ignoreTrailingSlash: false },
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: MAX_PARAM_CHARS },
     // A malformed path (bad percent-encoding) gets this package's error body.
     frameworkErrors: (error, request, reply) => answer(reply, faultOf(error), request.id, options.renderFault),
   })

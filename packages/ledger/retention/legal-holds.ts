@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { isObject } from '@plat/core'
+import { isObject, isSpiffeSegment } from '@plat/core'
 import { isMissing } from '@plat/state'
 import { jsonOf, type LedgerMoment } from '../moment.ts'
 import { replaceText, syncFolder } from '../sequence/files.ts'
@@ -28,10 +28,11 @@ class LegalHoldsError extends Error {}
 /** Limit of legal holds of a ledger: each pass compares all of them. */
 export const MAX_LEGAL_HOLDS = 1000
 
-const NAME = /^[a-z0-9][a-z0-9._-]{0,252}$/
 /** The form in which the ledger writes times, as far as it is given. */
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)?$/
 const SEQ = /^\d{1,15}$/
+/** A name that contains two dots has a slash, or a scope before it. */
+const RANGE = /^\d[\dT:.Z-]*\.\.\d[\dT:.Z-]*$/
 
 /** File of legal holds beside a ledger. */
 function legalHoldsPath(ledgerPath: string): string {
@@ -43,12 +44,15 @@ function legalHoldsPath(ledgerPath: string): string {
  * scope may be left out before a name with its namespace. Returns null when it is none of them.
  */
 export function readHoldTarget(text: string): HoldTarget | null {
-  const [from, to, more] = text.split('..')
-  if (from !== undefined && to !== undefined && more === undefined) return rangeOf(from, to)
+  if (RANGE.test(text)) {
+    const [from = '', to = ''] = text.split('..')
+    return rangeOf(from, to)
+  }
   const [, scope, name = ''] = /^(?:(agent|session):)?(.*)$/s.exec(text) ?? []
   const target = scope === 'agent' && !name.includes('/') ? `default/${name}` : name
   const names = target.split('/')
-  if (!names.every((one) => NAME.test(one))) return null
+  // A session may have any name that its token can state.
+  if (!names.every(isSpiffeSegment)) return null
   if (names.length === 3 && scope !== 'agent') return { session: target }
   return names.length === 2 && scope !== 'session' ? { agent: target } : null
 }

@@ -78,6 +78,24 @@ test('revoking an agent or a session ends its delegations and forks, also with t
   assert.match(await (await call(gateway, own)).text(), /done/)
 })
 
+test('a session whose names are as long as a token can state is listed with its timeline, and can be revoked', async (t) => {
+  const { gateway, tenants } = await setUp(t)
+  const [agent, session] = [`Agent_${'a'.repeat(300)}`, `.Run_${'b'.repeat(1_000)}`]
+  const sub = `spiffe://plat.local/ns/default/agent/${agent}/session/${session}`
+  const names = { sub, plat_agent: agent, plat_session: session }
+  const token = signJws(tenants.signers.red ?? assert.fail(), {}, claims(names))
+  await (await call(gateway, token)).text()
+  const id = `default/${agent}/${session}`
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
+  const timeline = await fetch(`${gateway.url}/v1/sessions/${encodeURIComponent(id)}/timeline`, { headers })
+  assert.equal(timeline.status, 200)
+  assert.ok(JSON.parse(await timeline.text()).items.length > 0)
+  for (const target of [{ session: id }, { agent: `default/${agent}` }]) {
+    await revokeAt(gateway, target)
+    assert.match(await (await call(gateway, token)).text(), /is revoked/)
+  }
+})
+
 test('a user of another issuer with the same name is not revoked, and a plain name is revoked at every issuer', async (t) => {
   const { gateway, tenants } = await setUp(t)
   const of = (user: string) =>

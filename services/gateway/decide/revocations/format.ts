@@ -16,7 +16,8 @@ const PROBLEMS_TOLD = 20
 const NAME_CHARS_TOLD = 128
 
 const closed = { additionalProperties: false } as const
-const NAME = '[A-Za-z0-9._-]{1,253}'
+/** As long as a token can state it: a session that cannot be named could not be revoked. */
+const NAME = '[A-Za-z0-9._-]{1,2048}'
 const named = (pattern: string) => Type.Optional(Type.String({ pattern: `^${pattern}$` }))
 const anyText = () => Type.Optional(Type.String({ minLength: 1, maxLength: 512 }))
 const time = () =>
