@@ -22,7 +22,7 @@ export interface EvidenceRoutesOptions {
   readonly log: Log
 }
 
-const text = Type.Optional(Type.String({ minLength: 1, maxLength: 1024 }))
+const text = Type.Optional(Type.String({ minLength: 1, maxLength: 2048 }))
 
 /** Body of `POST /v1/evidence`: the selection, by default all records. */
 export const requestSchema = Type.Object(

@@ -102,6 +102,31 @@ test('labels that the session got while the approvers decided are not covered', 
   assert.equal(await outcomeOf(here, { args: '{"name":"third"}' }), approvalId)
 })
 
+test('an approval for a session lets nothing pass for which a further rule requires an approval', async () => {
+  const rule = (name: string) => ({ policy: 'default/p', rule: name, quorum: null })
+  const now = { approvalRules: [rule('ask')] }
+  const here = await approved({}, { now })
+  assert.equal(await outcomeOf(here, other), here.id)
+  now.approvalRules = [rule('ask'), rule('more')]
+  assert.equal(await outcomeOf(here, other), 'waits')
+})
+
+test('an approval for a session lets nothing pass while those who gave it may not approve, as at an edge without connection', async () => {
+  let isAllowed = true
+  const here = await approved({}, { mayApprove: () => isAllowed })
+  assert.equal(await outcomeOf(here, other), here.id)
+  isAllowed = false
+  assert.equal(await outcomeOf(here, other), 'waits')
+})
+
+test('an approval for a session that is lifted while its use is recorded does not let that call pass', async () => {
+  let lift = async () => {}
+  const recorded: TestCallOptions['recorded'] = ({ event }) => (event === 'repeated' ? lift() : Promise.resolve())
+  const here = await approved({}, { recorded })
+  lift = async () => assert.ok(await here.repeats.lift(here.id, 'user:bob'))
+  assert.equal(await outcomeOf(here, other), 'waits')
+})
+
 test('a lifted approval for a session lets nothing pass, and neither does the approved call that came back', async () => {
   const here = await approved()
   assert.equal(await here.repeats.lift(here.id, 'user:bob'), true)

@@ -36,6 +36,10 @@ export interface TestCallOptions {
   /** `approvalPreview.maxBytes`; default 100. */
   readonly previewBytes?: number
   readonly hasEnded?: () => boolean
+  /** Whether anyone may currently approve. */
+  readonly mayApprove?: () => boolean
+  /** Called with each record of an approval for a session, before it is durable. */
+  readonly recorded?: (rec: Rec) => Promise<void>
   readonly grantJournal?: Journal<GrantEvent>
 }
 
@@ -76,7 +80,8 @@ export async function setup(
   }
 }
 
-async function repeatsOf(approvals: Approvals, clock: TestClock, { now, hasEnded, grantJournal }: TestCallOptions) {
+async function repeatsOf(approvals: Approvals, clock: TestClock, options: TestCallOptions) {
+  const { now, hasEnded, mayApprove, grantJournal, recorded } = options
   const records: Rec[] = []
   const onFault = (error: unknown) => {
     throw error
@@ -84,8 +89,11 @@ async function repeatsOf(approvals: Approvals, clock: TestClock, { now, hasEnded
   const journal = grantJournal ?? createMemoryJournal<GrantEvent>(() => clock.now())
   const store = await GrantStore.open({ journal, onFault, onChange() {} })
   const approvalRules = () => now?.approvalRules ?? []
-  const record = async (rec: Rec) => records.push(rec)
-  const repeats = new Repeats({ ...{ store, approvals, clock, record, onFault, approvalRules }, hasEnded })
+  const record = async (rec: Rec) => {
+    records.push(rec)
+    await recorded?.(rec)
+  }
+  const repeats = new Repeats({ ...{ store, approvals, clock, record, onFault, approvalRules }, hasEnded, mayApprove })
   return { store, repeats, records }
 }
 

@@ -24,7 +24,7 @@ export const simulateBody = Type.Object(
     policies: Type.Object({}),
     since: time(),
     until: time(),
-    agent: Type.Optional(Type.String({ pattern: '^[^/]{1,63}/[^/]{1,253}$' })),
+    agent: Type.Optional(Type.String({ pattern: '^[^/]{1,2048}/[^/]{1,2048}$' })),
     show: Type.Optional(
       Type.Array(Type.Enum(['same', 'changed', 'needs_arguments'], { type: 'string' }), { maxItems: 3 }),
     ),
