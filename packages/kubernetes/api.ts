@@ -9,7 +9,7 @@ export type { Members }
 /** Deadline of one request, in milliseconds. */
 const REQUEST_MS = 30_000
 /** Maximum response size in bytes: a page of a list. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 /** Maximum silence of a watch, in milliseconds. A healthy one sends a bookmark each minute; a longer silence means a dead connection. */
 const WATCH_SILENCE_MS = 180_000
 /** Maximum size of the refusal of a watch, in bytes. */
@@ -104,7 +104,7 @@ export class KubernetesApi {
         headers: { ...headers, accept: 'application/json', ...(body !== undefined && { 'content-type': contentType }) },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...(signal !== undefined && { signal }),
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: requestMs,
       })
       this.#options.onAnswer?.(method, status)

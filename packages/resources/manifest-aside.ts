@@ -10,7 +10,7 @@ const AT_ONCE_MAX_CHARS = 4 * 1024
  * Requests of the worker thread: the object in a text (`ManifestResult`), of any kind if `kind` is null, or the lines of its fields
  * (`number[]`).
  */
-export type ManifestQuestion =
+export type ManifestRequest =
   | { readonly kind: Kind | null; readonly text: string }
   | { readonly paths: readonly string[]; readonly text: string }
 

@@ -51,8 +51,8 @@ export async function freePort(): Promise<number> {
 const folders: string[] = []
 
 /**
- * A folder for a test. It goes with the process and not with the test: hooks of a test run in the order in which they were given, so
- * one that removed the folder would do so while servers of the test still write there.
+ * Creates a folder for a test. It is removed when the process ends, not with the test: hooks of a test run in the order of their registration, so
+ * one that removed the folder would run while servers of the test still write to it.
  */
 export function tempFolder(): string {
   if (folders.length === 0) process.once('exit', remove)

@@ -19,7 +19,7 @@ import { previewOf } from './decide/approvals/question/preview.ts'
 import { offeredTools } from './decide/pins/definition.ts'
 import { compilePolicies } from './decide/policy/compile.ts'
 import { actionsIn, verdictIn } from './decide/policy/engines/answer.ts'
-import { jsonListQuestion, jsonQuestion } from './decide/policy/engines/input.ts'
+import { inputJson, listInputJson } from './decide/policy/engines/input.ts'
 import { judge, judgeTools } from './decide/policy/judge.ts'
 import type { PolicyInput } from './decide/policy/policy-input.ts'
 import { decodeFile } from './decide/revocations/format.ts'
@@ -189,7 +189,7 @@ const policyRows: readonly Row[] = [
     families: argumentsJson,
     prepare: (input) => {
       const question = questionOf(input)
-      return () => jsonQuestion(question)
+      return () => inputJson(question)
     },
   },
   {
@@ -202,7 +202,7 @@ const policyRows: readonly Row[] = [
     },
     prepare: (input) => {
       const names = input.split(' ').slice(0, 10_000)
-      return () => jsonListQuestion(questionOf('{}'), names)
+      return () => listInputJson(questionOf('{}'), names)
     },
   },
   {

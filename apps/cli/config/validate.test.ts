@@ -33,7 +33,7 @@ async function validate(content: object, strict = false): Promise<{ code: number
   return { code, lines }
 }
 
-test('a valid file answers config OK and 0', async () => {
+test('for a valid file it prints config OK and exits with 0', async () => {
   for (const strict of [false, true]) {
     assert.deepEqual(await validate(valid, strict), { code: 0, lines: ['config OK: ./gateway.json'] })
   }

@@ -4,7 +4,7 @@ import { CommandError } from './output.ts'
 import { unreachableReason } from './unreachable.ts'
 
 /** Largest answer in JSON, in bytes: a page of a timeline has at most 10,000 records. */
-const MAX_ANSWER_BYTES = 128 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 128 * 1024 * 1024
 /** How long the gateway may take to answer, in milliseconds. */
 const ANSWER_MS = 10_000
 /** The same where it reads much of the ledger first. */
@@ -59,7 +59,7 @@ export async function adminLong(env: GatewayEnv, path: string, body: object): Pr
 
 /** Null: it is not strict JSON, or longer than an answer can be. */
 async function jsonOf(response: Response): Promise<unknown> {
-  const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
+  const bytes = await readBody(response.body, MAX_RESPONSE_BYTES).catch(() => null)
   return bytes === null ? null : (readJson(bytes) ?? null)
 }
 

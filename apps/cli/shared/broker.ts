@@ -3,7 +3,7 @@ import { CommandError } from './output.ts'
 import { unreachableReason } from './unreachable.ts'
 
 /** Largest response of the broker, in bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 
 /** The part of the mint request that the CLI uses (docs/spec/broker-api.md). */
 export interface MintRequest {
@@ -42,7 +42,7 @@ export async function mint(identityURL: string, brokerToken: string, request: Mi
       `the identity broker at ${identityURL} ${unreachableReason(identityURL)}; start it with plat up`,
     )
   })
-  const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
+  const bytes = await readBody(response.body, MAX_RESPONSE_BYTES).catch(() => null)
   const answer = bytes === null ? null : readJsonObject(bytes)
   if (response.ok && isMinted(answer)) return answer
   const next = response.status === 401 ? '; commands use the token of .plat/env: start plat up again if it changed' : ''

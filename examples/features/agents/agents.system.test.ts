@@ -6,7 +6,7 @@ import { PAGES, type Runtime, SDK_CLIENTS, type SdkClient } from './clients.ts'
 import { Matrix } from './matrix.ts'
 import { readPage, type Way } from './page.ts'
 import { isWaiting, ONE_ADDRESS, oneAddressSteps, SERVERS, type Step } from './scenario.ts'
-import { runScript, startWorld } from './world.ts'
+import { runScript, startEnvironment } from './world.ts'
 
 /** In `npm run long` also clients that take minutes to install or compile. */
 const IS_LONG = process.env.PLAT_TEST_ALL_AGENTS === '1'
@@ -17,7 +17,7 @@ const APPROVAL_MS = IS_LONG ? 60_000 : 6000
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
-const world = await startWorld(stack, APPROVAL_MS)
+const world = await startEnvironment(stack, APPROVAL_MS)
 const skip = 'missing' in world ? world.missing : false
 const matrix = new Matrix('missing' in world ? [] : world.steps)
 

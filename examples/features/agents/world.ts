@@ -24,17 +24,17 @@ const MODEL_PAUSE = 1 / 3
 /** Maximum time of a program on the slowest machine, in milliseconds. */
 const PROGRAM_MS = 300_000
 
-export interface World {
+export interface Environment {
   readonly plat: Plat
   readonly steps: readonly Step[]
   readonly model: ScriptedModel
 }
 
 /** Starts everything, with an approver who approves calls after `approvalMs`, or returns what is missing. `stack` ends it. */
-export async function startWorld(
+export async function startEnvironment(
   stack: AsyncDisposableStack,
   approvalMs: number,
-): Promise<World | { readonly missing: string }> {
+): Promise<Environment | { readonly missing: string }> {
   const filesystem = await npmPackage('@modelcontextprotocol/server-filesystem', '2026.8.31')
   if ('missing' in filesystem) return filesystem
   const python = await pythonWith(path.join(path.dirname(COUNTER), 'requirements.txt'))
@@ -113,7 +113,7 @@ export interface Program {
 }
 
 /** Runs a shell script beside the running plat, as a user in an empty folder would. Resolves to its output. */
-export async function runScript({ plat }: World, program: Program): Promise<string> {
+export async function runScript({ plat }: Environment, program: Program): Promise<string> {
   const folder = mkdtempSync(path.join(plat.dir, 'run-'))
   const bin = path.join(folder, 'bin')
   mkdirSync(bin)

@@ -1,5 +1,5 @@
 /** A request to the model. */
-export interface Asked {
+export interface ModelRequest {
   readonly model: string
   /** The last message of the user. */
   readonly text: string
@@ -10,7 +10,7 @@ export interface Asked {
 }
 
 /** Reads a chat completion; a text says what is wrong with it. */
-export function readAsked(body: string): Asked | string {
+export function readRequest(body: string): ModelRequest | string {
   let value: unknown
   try {
     value = JSON.parse(body)

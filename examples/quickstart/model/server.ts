@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { parseFlags } from '@plat/config'
 import { onShutdown } from '@plat/process'
-import { type Asked, readAsked } from './request.ts'
+import { type ModelRequest, readRequest } from './request.ts'
 import { reply } from './script.ts'
 
 /** A running model server. */
@@ -51,27 +51,27 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     if (size > MAX_BODY_BYTES) return refuse(response, 413, 'the request is too large')
     chunks.push(chunk)
   }
-  const chat = readAsked(Buffer.concat(chunks).toString('utf8'))
+  const chat = readRequest(Buffer.concat(chunks).toString('utf8'))
   if (typeof chat === 'string') return refuse(response, 400, chat)
   const words = reply(chat.text).slice(0, chat.maxTokens)
   return chat.stream ? stream(response, chat, words) : whole(response, chat, words)
 }
 
 /** Members of both response formats. A word counts as a token. */
-function parts({ model, text }: Asked, words: readonly string[]) {
+function parts({ model, text }: ModelRequest, words: readonly string[]) {
   const prompt = text.split(/\s+/).length
   const usage = { prompt_tokens: prompt, completion_tokens: words.length, total_tokens: prompt + words.length }
   return { base: { id: 'chatcmpl-scripted', created: 0, model }, usage }
 }
 
-function whole(response: ServerResponse, request: Asked, words: readonly string[]): void {
+function whole(response: ServerResponse, request: ModelRequest, words: readonly string[]): void {
   const { base, usage } = parts(request, words)
   const message = { role: 'assistant', content: words.join('') }
   const choices = [{ index: 0, message, finish_reason: 'stop' }]
   json(response, 200, { ...base, object: 'chat.completion', choices, usage })
 }
 
-function stream(response: ServerResponse, request: Asked, words: readonly string[]): void {
+function stream(response: ServerResponse, request: ModelRequest, words: readonly string[]): void {
   const { base, usage } = parts(request, words)
   const send = (data: string) => response.write(`data: ${data}\n\n`)
   const chunk = (more: object) => send(JSON.stringify({ ...base, object: 'chat.completion.chunk', ...more }))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Cedar, type CedarPolicies, type CedarQuestion, cedarFromJson, loadCedar } from './cedar.ts'
+import { type Cedar, type CedarInput, type CedarPolicies, cedarFromJson, loadCedar } from './cedar.ts'
 
 async function engine(): Promise<Cedar> {
   const cedar = await loadCedar()
@@ -15,7 +15,7 @@ async function compiled(text: string): Promise<CedarPolicies> {
   return policies
 }
 
-function question(args: string, tool = 'add'): CedarQuestion {
+function question(args: string, tool = 'add'): CedarInput {
   return {
     principal: 'default/a',
     action: 'mcp.call',
@@ -92,7 +92,7 @@ test('any arguments give a result: none makes the engine fail or throws', async 
   const policies = await compiled('permit(principal, action, resource);')
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), (args) => {
-      let requested: CedarQuestion
+      let requested: CedarInput
       try {
         requested = question(args)
       } catch (error) {

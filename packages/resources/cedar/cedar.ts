@@ -6,7 +6,7 @@ import type { CedarValue } from './values.ts'
 export { type CedarValue, cedarCost, cedarFromJson } from './values.ts'
 
 /** A Cedar authorization request. Entities have no attributes and no parents: all facts are in the context. */
-export interface CedarQuestion {
+export interface CedarInput {
   /** Ids of an `Agent`, an `Action` and a `Tool`. */
   readonly principal: string
   readonly action: string
@@ -26,12 +26,12 @@ export interface CedarResult {
 /** A compiled text. */
 export interface CedarPolicies {
   /** Decides on one call. Policies that fail count as the stricter result: a `permit` does not permit, a `forbid` forbids. */
-  decide(question: CedarQuestion): CedarResult
+  decide(question: CedarInput): CedarResult
   /**
    * Decides on a list entry, whose arguments are unknown: a `permit` applies if some arguments could satisfy it, a `forbid` with conditions on
    * arguments does not.
    */
-  decideEntry(question: CedarQuestion): CedarResult
+  decideEntry(question: CedarInput): CedarResult
 }
 
 /** The engine. */
@@ -118,15 +118,15 @@ class WasmPolicies implements CedarPolicies {
     this.#compiled = compiled
   }
 
-  decide(question: CedarQuestion): CedarResult {
+  decide(question: CedarInput): CedarResult {
     return this.#ask(this.#compiled.calls, question)
   }
 
-  decideEntry(question: CedarQuestion): CedarResult {
+  decideEntry(question: CedarInput): CedarResult {
     return this.#ask(this.#compiled.entries, question)
   }
 
-  #ask({ name }: ParsedSet, { principal, action, resource, context }: CedarQuestion): CedarResult {
+  #ask({ name }: ParsedSet, { principal, action, resource, context }: CedarInput): CedarResult {
     const answer = this.#wasm.statefulIsAuthorized({
       principal: { type: 'Agent', id: principal },
       action: { type: 'Action', id: action },

@@ -8,7 +8,7 @@ import { TokenUnavailableError } from './source.ts'
 const ANSWER_MS = 30_000
 
 /** Largest response of the broker, in bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 
 /** Statuses that may succeed on retry. */
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
@@ -75,7 +75,7 @@ export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }
       cause: error,
     })
   })
-  const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
+  const bytes = await readBody(response.body, MAX_RESPONSE_BYTES).catch(() => null)
   const answer = bytes === null ? null : readJsonObject(bytes)
   if (response.ok && answer !== null) return answer
   throw refusal(response, answer ?? {})

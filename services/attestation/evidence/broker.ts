@@ -9,7 +9,7 @@ import type { Result } from '../release/release.ts'
 /** Deadline of one request to the broker, which may fetch keys of a cloud, in milliseconds. */
 const TIMEOUT_MS = 15_000
 /** Largest answer, in bytes: a token has 16 KiB at most. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 const MAX_CA_BYTES = 1024 * 1024
 
 /**
@@ -98,7 +98,7 @@ export class Broker {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body: JSON.stringify(request),
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: TIMEOUT_MS,
         ...(await this.#trust()),
       })

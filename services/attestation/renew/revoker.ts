@@ -6,7 +6,7 @@ import { type Release, sessionKey } from '../release/release.ts'
 /** Deadline of one request to the gateway, and pause before the next try, in milliseconds. */
 const TIMEOUT_MS = 10_000
 const RETRY_MS = 5_000
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 
 export interface RevokerOptions {
   /** Without a trailing slash; empty: nothing is revoked, and a refused renewal ends with its token. */
@@ -74,7 +74,7 @@ export class Revoker {
         method: 'POST',
         headers: { authorization: `Bearer ${adminToken ?? ''}`, 'content-type': 'application/json' },
         body: JSON.stringify(revocation),
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: TIMEOUT_MS,
       })
       if (status === 201) return true

@@ -206,6 +206,18 @@ export interface Decision {
   readonly rates: readonly HoldItem[]
 }
 
+/** The decision in the record of a call for which no policy is evaluated: the scope of the token permits it. */
+export const scopeDecision: Decision = {
+  action: 'allow',
+  policy: null,
+  rule: null,
+  reason: 'scope',
+  revision: '',
+  engines: [],
+  wouldBe: [],
+  rates: [],
+}
+
 /** The redacted text of the call, as shown to approvers and classifiers. */
 export interface RedactedView {
   readonly text: string

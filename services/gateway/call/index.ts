@@ -39,6 +39,7 @@ export {
   labelsOfClass,
   type RedactedView,
   type SessionRef,
+  scopeDecision,
   type TaintView,
   type Target,
   type ToolLabels,

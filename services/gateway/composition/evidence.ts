@@ -8,7 +8,7 @@ import { createRetention } from '../evidence/retention/index.ts'
 import { createTransparency } from '../evidence/transparency/index.ts'
 import { createConfigBundle } from '../operate/config-bundle/index.ts'
 import { createLicenseRoutes } from '../operate/license/routes.ts'
-import { createCloudLoans } from '../targets/models/index.ts'
+import { createCloudCredentials } from '../targets/models/index.ts'
 import { problemsOfBundle } from './bundled.ts'
 import type { Callers } from './callers.ts'
 import type { Shared } from './shared.ts'
@@ -19,7 +19,7 @@ export type Evidence = Awaited<ReturnType<typeof startEvidence>>
 export async function startSinks(shared: Shared) {
   const { audit, config, keep } = shared
   const head = () => audit.ledgers.of('').head()
-  const clouds = keep(createCloudLoans(shared))
+  const clouds = keep(createCloudCredentials(shared))
   const sinks = keep(await startAuditSinks({ ...shared, head, clouds }))
   return {
     delivered: () => sinks.delivered(),

@@ -8,7 +8,7 @@ import { acceptSchema } from '../decide/pins/routes.ts'
 import { definitionsSchema, detailSchema, serverSchema } from '../decide/pins/view.ts'
 import { simulateBody } from '../decide/policy/simulate/routes.ts'
 import { triedSchema, tryBody } from '../decide/policy/simulate/try-call.ts'
-import { askedSchema, previewSchema } from '../decide/revocations/format.ts'
+import { previewSchema, revocationRequestSchema } from '../decide/revocations/format.ts'
 import { previewViewSchema, viewSchema as revocation } from '../decide/revocations/view.ts'
 import { segmentSchema } from '../evidence/audit/segment-views.ts'
 import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
@@ -199,7 +199,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/session-approvals': list(grantSchema, names),
   'DELETE /v1/session-approvals/:id': { answer: null },
   'GET /v1/revocations': list(revocation),
-  'POST /v1/revocations': { body: askedSchema, answer: revocation, status: 201 },
+  'POST /v1/revocations': { body: revocationRequestSchema, answer: revocation, status: 201 },
   'POST /v1/revocations/preview': { body: previewSchema, answer: previewViewSchema },
   'DELETE /v1/revocations/:id': { answer: null },
   'GET /v1/pins': list(serverSchema),

@@ -43,7 +43,8 @@ export interface Row {
 
 export type Matrix = Readonly<Partial<Record<Operation, Row>>>
 
-const plain = {
+/** A row without steps: the defaults of every row. */
+export const emptyRow = {
   built: false,
   stages: [],
   filters: [],
@@ -58,7 +59,7 @@ const plain = {
 /** The stage matrix. An operation without a row is refused. */
 export const matrix = {
   'mcp.call': {
-    ...plain,
+    ...emptyRow,
     covers: 'tools/call',
     built: true,
     stages: ['pins', 'taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -67,7 +68,7 @@ export const matrix = {
     note: 'bind: a task that the call created; parent: the round before, where there is one',
   },
   'mcp.list': {
-    ...plain,
+    ...emptyRow,
     covers: 'lists, server/discover',
     built: true,
     filters: ['taints', 'policy'],
@@ -75,7 +76,7 @@ export const matrix = {
     note: 'bind: `tasks/list` has only tasks of the session; pins: the definitions as the server gives them; redact, guard, mark: descriptions and instructions',
   },
   'mcp.get': {
-    ...plain,
+    ...emptyRow,
     covers: 'resources/read, prompts/get, completion/complete',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -84,7 +85,7 @@ export const matrix = {
     note: 'policy: by method and name; parent: the round before, where there is one',
   },
   'mcp.control': {
-    ...plain,
+    ...emptyRow,
     covers: 'initialize, ping, notifications, DELETE, logging/setLevel',
     built: true,
     reviews: ['redact', 'guard', 'mark'],
@@ -92,7 +93,7 @@ export const matrix = {
     note: 'redact, guard, mark: instructions of `initialize`',
   },
   'mcp.answer': {
-    ...plain,
+    ...emptyRow,
     covers: "a posted answer to a server's request",
     built: true,
     stages: ['taints', 'policy', 'redact', 'guard'],
@@ -100,7 +101,7 @@ export const matrix = {
     note: "taints, policy: the parent's",
   },
   'mcp.task': {
-    ...plain,
+    ...emptyRow,
     covers: 'tasks/get, tasks/result, tasks/update, tasks/cancel',
     built: true,
     stages: ['taints', 'policy', 'redact', 'guard'],
@@ -109,7 +110,7 @@ export const matrix = {
     note: 'the session that created the task only; taints, policy: those of the call that created it',
   },
   'mcp.listen': {
-    ...plain,
+    ...emptyRow,
     covers: 'GET, subscriptions/listen',
     built: true,
     reviews: ['redact', 'guard', 'bind', 'mark'],
@@ -117,21 +118,21 @@ export const matrix = {
     note: 'its frames are governed one by one',
   },
   'mcp.all': {
-    ...plain,
+    ...emptyRow,
     covers: 'at `/mcp`: lists, handshakes, notifications, DELETE',
     built: true,
     record: 'denials',
     note: 'each request to a server is a separate call with its row',
   },
   'mcp.streams': {
-    ...plain,
+    ...emptyRow,
     covers: 'GET at `/mcp`',
     built: true,
     long: true,
     note: 'the stream of each server is a separate call with its row',
   },
   'model.generate': {
-    ...plain,
+    ...emptyRow,
     covers: 'chat/completions, completions, responses, messages',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -139,7 +140,7 @@ export const matrix = {
     note: 'taints, policy: if `modelPolicy` is `policy`; bind: what the provider stores; mark: where provider-hosted tools may run',
   },
   'model.embed': {
-    ...plain,
+    ...emptyRow,
     covers: 'embeddings',
     built: true,
     stages: ['taints', 'policy', 'redact', 'guard', 'reserve'],
@@ -147,7 +148,7 @@ export const matrix = {
     note: 'taints, policy: if `modelPolicy` is `policy`',
   },
   'model.image': {
-    ...plain,
+    ...emptyRow,
     covers: 'images/generations, images/edits',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -155,7 +156,7 @@ export const matrix = {
     note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the images',
   },
   'model.audio': {
-    ...plain,
+    ...emptyRow,
     covers: 'audio/speech, audio/transcriptions, audio/translations',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -163,7 +164,7 @@ export const matrix = {
     note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the sound',
   },
   'model.info': {
-    ...plain,
+    ...emptyRow,
     covers: 'models, messages/count_tokens',
     built: true,
     stages: ['redact', 'guard'],
@@ -171,7 +172,7 @@ export const matrix = {
     note: 'redact, guard: count_tokens only',
   },
   'a2a.send': {
-    ...plain,
+    ...emptyRow,
     covers: 'SendMessage, SendStreamingMessage',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -179,7 +180,7 @@ export const matrix = {
     note: 'policy: by skill',
   },
   'a2a.follow': {
-    ...plain,
+    ...emptyRow,
     covers: 'SubscribeToTask',
     built: true,
     reviews: ['redact', 'guard', 'mark'],
@@ -188,7 +189,7 @@ export const matrix = {
     note: 'owner of the task only',
   },
   'a2a.task': {
-    ...plain,
+    ...emptyRow,
     covers: 'GetTask, ListTasks, CancelTask, push notification configurations',
     built: true,
     stages: ['taints', 'policy'],
@@ -197,14 +198,14 @@ export const matrix = {
     note: 'owner of the task only; policy: by method; lists are filtered',
   },
   'a2a.card': {
-    ...plain,
+    ...emptyRow,
     covers: 'agent cards',
     built: true,
     record: 'denials',
     note: 'without identity where `publicCards` says so',
   },
   exec: {
-    ...plain,
+    ...emptyRow,
     covers: 'code execution',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
@@ -213,7 +214,7 @@ export const matrix = {
     note: 'owner of the sandbox only; policy: server `plat-exec`',
   },
   tunnel: {
-    ...plain,
+    ...emptyRow,
     covers: 'CONNECT',
     built: true,
     stages: ['taints', 'policy', 'reserve'],
@@ -223,7 +224,7 @@ export const matrix = {
     note: 'no DPoP at CONNECT; policy: the host as tool',
   },
   liveview: {
-    ...plain,
+    ...emptyRow,
     covers: 'live view of a browser',
     stages: ['taints', 'policy', 'reserve'],
     reviews: ['meter'],
@@ -232,7 +233,7 @@ export const matrix = {
     note: 'policy: the host as tool',
   },
   infra: {
-    ...plain,
+    ...emptyRow,
     covers: 'infrastructure plans: judged, let through, verified',
     built: true,
     stages: ['taints', 'policy', 'offline', 'approval', 'reserve'],

@@ -10,7 +10,7 @@ export const TOKEN_SECONDS = 900
 /** Deadline of one mint, in milliseconds. */
 const MINT_MS = 3_000
 /** Largest answer of the broker, in bytes. */
-const MAX_ANSWER_BYTES = 256 * 1024
+const MAX_RESPONSE_BYTES = 256 * 1024
 
 export interface Minted {
   readonly token: string
@@ -50,7 +50,7 @@ export class Minter {
         method: 'POST',
         headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },
         body: JSON.stringify(requestOf(session, plan, Math.min(TOKEN_SECONDS, left))),
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: MINT_MS,
       })
       .catch((error: unknown) => {

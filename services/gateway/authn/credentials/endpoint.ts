@@ -6,7 +6,7 @@ import { bearer, type OAuthClient } from './secret.ts'
 /** Timeout of one request to a token endpoint (connect, headers and body), in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000
 /** Maximum response of a token endpoint, in bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 /** Error codes of RFC 6749 and related standards. Other texts of a server are never repeated. */
 const ERROR_CODE = /^[a-z_]{1,64}$/
 
@@ -31,7 +31,7 @@ export interface Grant {
 export async function askToken(dialer: Pick<Dialer, 'fetchBytes'>, request: TokenRequest): Promise<Grant | string> {
   try {
     const { status, bytes } = await dialer.fetchBytes(request.url, 'jwks', {
-      maxBytes: MAX_ANSWER_BYTES,
+      maxBytes: MAX_RESPONSE_BYTES,
       timeoutMs: REQUEST_TIMEOUT_MS,
       headers: {
         'content-type': 'application/x-www-form-urlencoded',

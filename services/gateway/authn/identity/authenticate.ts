@@ -19,7 +19,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import { Credentials } from './authorization-header.ts'
 import { bearerChallenge, type ChallengeParameters, dpopChallenge } from './challenge.ts'
 import type { TrustedIssuerConfig } from './config.ts'
-import { type DpopConfig, DpopGate, type DpopRefusal, type Presented } from './dpop.ts'
+import { type DpopConfig, DpopGate, type DpopRefusal, type PresentedToken } from './dpop.ts'
 import { createFailureLog, type FailureLog } from './failures.ts'
 import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
 import { createScopeRules, type ScopeRules } from './issuers/scopes.ts'
@@ -163,7 +163,7 @@ class TokenAuthenticator implements Authenticator {
       return this.#refuse(wire, 'malformed', 'send one session token as "Authorization: Bearer <token>"')
     }
     const proof = typeof dpop === 'string' ? dpop : undefined
-    const presented: Presented = { token: read.token.text, scheme: read.scheme, proof }
+    const presented: PresentedToken = { token: read.token.text, scheme: read.scheme, proof }
     const answer = this.#parts.vouchers.identify(read.token, wire.path)
     return isPromise(answer)
       ? answer.then((vouched) => this.#judge(wire, presented, vouched))
@@ -191,7 +191,11 @@ class TokenAuthenticator implements Authenticator {
     this.#parts.stop()
   }
 
-  #judge(wire: WireRequest, presented: Presented, answer: Vouched): Identity | Denial | Promise<Identity | Denial> {
+  #judge(
+    wire: WireRequest,
+    presented: PresentedToken,
+    answer: Vouched,
+  ): Identity | Denial | Promise<Identity | Denial> {
     if (isFault(answer)) return this.#refuse(wire, answer.reason, answer.message)
     const no = this.#dpop.ask(wire, presented, answer)
     if (no === null) return answer

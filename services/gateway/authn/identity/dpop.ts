@@ -14,7 +14,7 @@ export interface DpopConfig {
 }
 
 /** Credentials of a request. */
-export interface Presented {
+export interface PresentedToken {
   readonly token: string
   readonly scheme: 'bearer' | 'dpop'
   /** The header `DPoP` as received. */
@@ -57,7 +57,11 @@ export class DpopGate {
   }
 
   /** Returns null if the token may be used for this request. Synchronous for unbound tokens. */
-  ask(wire: WireRequest, presented: Presented, identity: Identity): DpopRefusal | null | Promise<DpopRefusal | null> {
+  ask(
+    wire: WireRequest,
+    presented: PresentedToken,
+    identity: Identity,
+  ): DpopRefusal | null | Promise<DpopRefusal | null> {
     const { jkt } = identity
     if (jkt === null) return this.#unbound(wire, presented)
     if (presented.scheme === 'bearer') {
@@ -77,7 +81,7 @@ export class DpopGate {
   }
 
   /** Browsers cannot send proofs to their proxy, so the egress proxy accepts unbound tokens even if proofs are required. */
-  #unbound({ method }: WireRequest, { scheme }: Presented): DpopRefusal | null {
+  #unbound({ method }: WireRequest, { scheme }: PresentedToken): DpopRefusal | null {
     this.#counted('unbound')
     if (this.#require && method !== 'CONNECT') return mustBeBound
     return scheme === 'dpop' ? notBound : null

@@ -5,7 +5,7 @@ import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { browserCookie } from './flow/browser.ts'
 import { type FlowSealer, Flows } from './flow/flows.ts'
 import { failedPage } from './flow/pages.ts'
-import { plainAnswer } from './providers/plain-response.ts'
+import { plainResponse } from './providers/plain-response.ts'
 import { decodeEvent } from './store/account.ts'
 
 const clock = new TestClock()
@@ -27,7 +27,7 @@ export const target = fuzzTarget('token-vault', {
     fc.constantFrom(200, 400, 500),
     (text, status) => {
       const bytes = Buffer.from(text)
-      const plain = plainAnswer(status, bytes)
+      const plain = plainResponse(status, bytes)
       if (plain.bytes === bytes) return
       const value: unknown = JSON.parse(Buffer.from(plain.bytes).toString())
       assert.ok(isObject(value))

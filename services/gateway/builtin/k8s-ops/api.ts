@@ -4,7 +4,7 @@ import type { Access, Members } from '@plat/kubernetes'
 import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
 
 /** Maximum size of a response without objects, such as a list of kinds, in bytes. */
-export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+export const MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 /** Maximum length of an error message of the API server that is passed on, in characters. */
 const MAX_MESSAGE = 500
 
@@ -32,7 +32,7 @@ export interface Refused {
   readonly answer: ToolResult | Denial
 }
 
-export interface Arrived {
+export interface ClusterResponse {
   readonly kind: 'arrived'
   readonly bytes: Uint8Array
 }
@@ -55,9 +55,9 @@ export class ApiSession {
   }
 
   /** Sends a request. Statuses other than success are refusals, in words that a model can act on. */
-  async send(request: ClusterRequest): Promise<Arrived | Refused> {
+  async send(request: ClusterRequest): Promise<ClusterResponse | Refused> {
     const { settings, dialer, clock } = this.#parts
-    const { method = 'GET', path, query = {}, patch, maxBytes = MAX_ANSWER_BYTES } = request
+    const { method = 'GET', path, query = {}, patch, maxBytes = MAX_RESPONSE_BYTES } = request
     const { server } = settings.access
     const own = await settings.access.credentials().catch(() => null)
     if (own === null)

@@ -11,7 +11,7 @@ import {
   toolFailure,
 } from '../../call/index.ts'
 import type { Gates } from './domain-filter.ts'
-import type { Arrived, Follower } from './read/follow.ts'
+import type { FetchedPage, Follower } from './read/follow.ts'
 import type { Robots } from './read/robots.ts'
 import { decodeText } from './text/charset.ts'
 import { readHtml } from './text/html.ts'
@@ -136,7 +136,7 @@ function refusedType(media: MediaType | null): string {
 }
 
 async function textResult(
-  answer: Arrived,
+  answer: FetchedPage,
   { type, charset }: MediaType,
   selection: PageSelection,
 ): Promise<Omit<ToolResult, 'attempts'>> {

@@ -19,7 +19,7 @@ import type { Backend, SearchConfig, SearchResult } from './search/backends.ts'
 /** Maximum length of a query, in characters. */
 const MAX_QUERY = 1_024
 /** Maximum size of a backend's response, in bytes. */
-const MAX_ANSWER_BYTES = 8 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 /** Maximum length of returned titles and snippets, in characters. */
 const MAX_TITLE = 512
 const MAX_SNIPPET = 2_048
@@ -79,7 +79,7 @@ class Searcher {
     try {
       const { status, bytes } = await dialer.fetchBytes(url, 'search', {
         ...request,
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs,
         headers: {
           'user-agent': userAgent,

@@ -8,7 +8,7 @@ import type { ClassifierRequest, GuardType } from './types/type.ts'
 import { windowsOf } from './windows.ts'
 
 /** Maximum response size of a classifier, in bytes. */
-const MAX_ANSWER_BYTES = 262_144
+const MAX_RESPONSE_BYTES = 262_144
 /** Maximum number of concurrent requests for one text. */
 const WINDOWS_AT_ONCE = 8
 
@@ -114,7 +114,7 @@ export class Guard {
     }
     try {
       if (config.apiKeyFile !== '' && key === null) return failed('its apiKeyFile cannot be read')
-      const { url, headers, body }: ClassifierRequest = type.ask({
+      const { url, headers, body }: ClassifierRequest = type.request({
         config,
         url: this.#url,
         text,
@@ -126,7 +126,7 @@ export class Guard {
         method: 'POST',
         headers,
         body,
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: config.timeoutMs,
       } as const
       const { status, bytes } = await dialer.fetchBytes(url, 'guard', {

@@ -66,7 +66,7 @@ test('two replicas on one journal: each decides for both, and only one uses the 
   assert.equal([...one.events, ...two.events].filter((t) => t === 'used').length, 1)
 })
 
-test('identical calls at three replicas share one question, nothing hangs, and one of them uses the grant', async () => {
+test('identical calls at three replicas share one approval, nothing hangs, and one of them uses the grant', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
   const far = () => setup(farFrom(journal, clock), clock)

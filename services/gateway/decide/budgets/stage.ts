@@ -26,8 +26,8 @@ import type { TemplateCounters } from './book/template-counters.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import { minuteItem, smaller } from './minutes.ts'
-import { dearestFirst } from './pricing/dearest.ts'
 import { mediaHold } from './pricing/media.ts'
+import { mostExpensiveFirst } from './pricing/most-expensive.ts'
 import { costAtMost, type ModelPrice, outputThatFits } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import {
@@ -143,7 +143,7 @@ class Reserve {
     if (budgets.length > 0 && !demand.bounded) return unbounded(demand)
     const maxTokens = withinMinute(demand, limit ?? DEFAULT_MAX_TOKENS)
     if (maxTokens === null) return this.#tooLong(demand)
-    const prices = budgets.some(isMoney) ? dearestFirst(call.snapshot.get(pricingSlot), demand, maxTokens) : FREE
+    const prices = budgets.some(isMoney) ? mostExpensiveFirst(call.snapshot.get(pricingSlot), demand, maxTokens) : FREE
     return prices === null ? unpriced(demand) : this.#reserve(call, { demand, budgets, prices, maxTokens, again: 0 })
   }
 

@@ -11,7 +11,7 @@ import { offeredTools } from './definition.ts'
 import { decodePinEvent } from './events.ts'
 import { createPinReports } from './report.ts'
 import { createPinRoutes, type PinDecided } from './routes.ts'
-import { type PinRules, treatment } from './rules.ts'
+import { type PinRules, pinDecision } from './rules.ts'
 import { createPinStage, type ListTools } from './stage.ts'
 import type { ServerPins } from './view.ts'
 
@@ -93,7 +93,9 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       const standings = book.observe(key, found, offered)
       const refused = new Set(
         offered
-          .filter((tool, at) => treatment(found, standings[at] ?? 'unpinned', book.isRejected(key, tool)) === 'refuse')
+          .filter(
+            (tool, at) => pinDecision(found, standings[at] ?? 'unpinned', book.isRejected(key, tool)) === 'refuse',
+          )
           .map(({ name }) => name),
       )
       for (const _ of refused) count(server, 'hidden')

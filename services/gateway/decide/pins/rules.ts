@@ -19,7 +19,7 @@ export type Standing = 'pinned' | 'drifted' | 'unpinned'
 export type PinDecision = 'pass' | 'approve' | 'refuse'
 
 /** A definition that a person rejected is refused in every mode, unless it is pinned. */
-export function treatment(rules: PinRules, standing: Standing, isRejected: boolean): PinDecision {
+export function pinDecision(rules: PinRules, standing: Standing, isRejected: boolean): PinDecision {
   if (isRejected && standing !== 'pinned') return 'refuse'
   if (rules.mode === 'learn' || standing === 'pinned') return 'pass'
   if (standing === 'unpinned') return rules.allowUnpinned ? 'pass' : 'refuse'

@@ -3,7 +3,7 @@ import { type Call, type Denial, deny, isDenial, type Snapshot, type ToolPin } f
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { type PinBook, SERVERS_MAX } from './book.ts'
 import { NO_DIGEST, offeredTools } from './definition.ts'
-import { type PinRules, treatment } from './rules.ts'
+import { type PinRules, pinDecision } from './rules.ts'
 
 /** A call with a resolved server. */
 export type PinnedCall = Call<'identity' | 'target'>
@@ -41,7 +41,7 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
     const offered = { name: tool ?? '', digest: digest ?? NO_DIGEST }
     const standing = digest === null ? 'unpinned' : book.standing(key, found, offered)
     const isRejected = book.isRejected(key, offered)
-    const treated = treatment(found, standing, isRejected)
+    const treated = pinDecision(found, standing, isRejected)
     if (treated !== 'pass') onRefused(server, treated === 'refuse' ? 'denied' : 'held')
     if (treated === 'refuse') {
       const why = isRejected ? 'a person rejected the definition that is offered' : standing

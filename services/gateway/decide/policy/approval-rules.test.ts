@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RuleEntry } from '@plat/resources/rendered'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { askingRules } from './approval-rules.ts'
+import { rulesWithApproval } from './approval-rules.ts'
 import { compilePolicies } from './compile.ts'
 import type { PolicyInput } from './policy-input.ts'
 
@@ -20,7 +20,7 @@ function asking(rules: readonly RuleEntry[], args = '{"n":1}'): string[] {
     ],
   })
   assert.ok('set' in compiled)
-  return askingRules(compiled.set, { ...input, args: Buffer.from(args) }).map(
+  return rulesWithApproval(compiled.set, { ...input, args: Buffer.from(args) }).map(
     ({ policy: of, rule, quorum }) => `${of}/${rule} ${quorum?.minApprovers ?? '-'}`,
   )
 }

@@ -7,7 +7,7 @@ import { type PolicyInput, Variables } from './policy-input.ts'
  * Returns every approval rule in force that applies to this message. A decision names only one of them; the quorum merges all, so that
  * the order of rules never matters. Computed only when a call needs an approval.
  */
-export function askingRules(set: PolicySet, input: PolicyInput): readonly ApprovalRule[] {
+export function rulesWithApproval(set: PolicySet, input: PolicyInput): readonly ApprovalRule[] {
   const { namespace, agent } = input.identity
   const variables = new Variables(input)
   const policies = set.byAgent.get(namespace)?.get(agent)?.rules ?? []

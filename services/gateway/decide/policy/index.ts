@@ -5,7 +5,7 @@ import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
 import type { Call, Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
-import { askingRules } from './approval-rules.ts'
+import { rulesWithApproval } from './approval-rules.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import type { ApprovalRule } from './compiled-policy.ts'
 import { decodePolicies } from './decode.ts'
@@ -13,7 +13,7 @@ import type { Rego } from './engines/rego.ts'
 import { HitCounts, type RuleHits } from './hits.ts'
 import { judgeTools } from './judge.ts'
 import { createPolicyMetrics } from './metrics.ts'
-import { type Listing, questionOf, questionOfList } from './policy-input.ts'
+import { type Listing, policyInputOf, policyInputOfList } from './policy-input.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
 export type { PolicySet } from './compile.ts'
@@ -94,10 +94,10 @@ export function createPolicies(options: PoliciesOptions): Policies {
       const now = clock.now()
       const visible = judgeTools(snapshot.get(policySlot), { ...listing, now }, tools)
       if (rego === null) return visible
-      const [native, isShown] = await Promise.all([visible, rego.shows(questionOfList(listing, now), tools)])
+      const [native, isShown] = await Promise.all([visible, rego.shows(policyInputOfList(listing, now), tools)])
       return mapInSlices(tools, (tool, at) => native[at] === true && isShown(tool))
     },
-    asking: (call) => askingRules(call.snapshot.get(policySlot), questionOf(call, clock.now())),
+    asking: (call) => rulesWithApproval(call.snapshot.get(policySlot), policyInputOf(call, clock.now())),
     listed: () => snapshots.current.get(policySlot),
     hits: (policy, rule) => counts.of(policy, rule),
     async check() {

@@ -12,7 +12,7 @@ import {
   type ListedTool,
   type Listing,
   type PolicyInput,
-  questionOfTool,
+  policyInputOfTool,
   Variables,
 } from './policy-input.ts'
 
@@ -97,7 +97,7 @@ function denied(decision: Decision, missing: string | null): Decision {
 
 /** Whether a tool is shown in a list. Hidden if a call would be denied with any arguments. */
 export function judgeTool(set: PolicySet, listed: ListedTool & { readonly now: number }, tool: string): boolean {
-  return judge(set, questionOfTool(listed, tool, listed.now)).action !== 'deny'
+  return judge(set, policyInputOfTool(listed, tool, listed.now)).action !== 'deny'
 }
 
 /** `judgeTool` for each tool of a list, in slices: a list may have 100,000. */

@@ -26,7 +26,7 @@ export interface PolicyInput {
   readonly now: number
 }
 
-export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: number): PolicyInput {
+export function policyInputOf(call: Call<'identity' | 'target' | 'taints'>, now: number): PolicyInput {
   const { identity, target, taints } = call.facts
   // No spread: copying members one by one takes longer than the rest.
   const { operation, method } = call.operation === 'mcp.task' ? TOOL_CALL : call
@@ -65,7 +65,7 @@ export interface ListedTool {
 }
 
 /** Returns the policy input of one entry of a `tools/list`: a call with unknown arguments. */
-export function questionOfTool(listed: ListedTool, tool: string, now: number): PolicyInput {
+export function policyInputOfTool(listed: ListedTool, tool: string, now: number): PolicyInput {
   const { identity, target, taints, sinks } = listed
   const message = { ...TOOL_CALL, args: 'unknown', beside: 'unknown' } as const
   return { ...message, identity, target, tool, taints, sinks, now }
@@ -77,7 +77,7 @@ export interface Listing extends Omit<ListedTool, 'sinks'> {
 }
 
 /** Returns the policy input of a list as a whole, for one request to an external engine. */
-export function questionOfList({ identity, target, taints }: Listing, now: number): PolicyInput {
+export function policyInputOfList({ identity, target, taints }: Listing, now: number): PolicyInput {
   const message = { operation: 'mcp.list', method: 'tools/list', args: 'unknown', beside: 'unknown' } as const
   return { ...message, identity, target, taints, tool: null, sinks: [], now }
 }

@@ -7,26 +7,15 @@ import {
   type Operation,
   type Slot,
   type Snapshots,
+  scopeDecision,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { noPolicies, type PolicySet } from './compile.ts'
 import type { Rego } from './engines/rego.ts'
 import { judge } from './judge.ts'
-import { questionOf } from './policy-input.ts'
+import { policyInputOf } from './policy-input.ts'
 
 export const policySlot: Slot<PolicySet> = { name: 'policy', initial: noPolicies }
-
-/** Decision of operations that need only a scope. */
-const BY_SCOPE: Decision = {
-  action: 'allow',
-  policy: null,
-  rule: null,
-  reason: 'scope',
-  revision: '',
-  engines: [],
-  wouldBe: [],
-  rates: [],
-}
 
 export interface PolicyStageOptions {
   readonly snapshots: Snapshots
@@ -59,10 +48,10 @@ export function createPolicyStage({
     name: 'policy',
     needs: ['identity', 'target', 'taints'],
     gives: ['decision'],
-    skipped: { decision: BY_SCOPE },
+    skipped: { decision: scopeDecision },
     admit(call) {
-      if (followsUnjudged(call)) return { decision: BY_SCOPE }
-      const question = questionOf(call, clock.now())
+      if (followsUnjudged(call)) return { decision: scopeDecision }
+      const question = policyInputOf(call, clock.now())
       const decision = judge(call.snapshot.get(policySlot), question)
       if (rego === null) return admitted(call, decision)
       return rego.judge(question, decision).then((joined) => admitted(call, joined))
@@ -72,7 +61,7 @@ export function createPolicyStage({
       const current = snapshots.current.get(policySlot)
       if (current === call.snapshot.get(policySlot)) return null
       if (followsUnjudged(call)) return null
-      const decision = judge(current, questionOf(call, clock.now()))
+      const decision = judge(current, policyInputOf(call, clock.now()))
       const stricter = decision.action === 'require_approval' && call.facts.decision.action === 'allow'
       return stricter && !follows(call) ? denial(decision) : refusal(decision)
     },

@@ -49,7 +49,7 @@ const askedMembers = {
 }
 
 /** Body of `POST /v1/revocations`: an entry without `id` and `createdAt`. */
-export const askedSchema = Type.Object(askedMembers, closed)
+export const revocationRequestSchema = Type.Object(askedMembers, closed)
 
 /** Body of `POST /v1/revocations/preview`. */
 export const previewSchema = Type.Object({ target: targetSchema }, closed)

@@ -1,6 +1,6 @@
 import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
 import { AdminError, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
-import { askedSchema, isNoTime, type Revocation, type RevocationTarget, whole } from './format.ts'
+import { isNoTime, type Revocation, type RevocationTarget, revocationRequestSchema, whole } from './format.ts'
 import { endOf } from './list.ts'
 import type { Revocations } from './revocations.ts'
 import { ListFullError } from './stored-revocations.ts'
@@ -25,7 +25,11 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
   }
   const made = (body: unknown): Revocation => {
     const now = clock.now()
-    const revocation = whole({ id: ids.uuid(), createdAt: rfc3339Micros(now), ...bodyAs(askedSchema, body) })
+    const revocation = whole({
+      id: ids.uuid(),
+      createdAt: rfc3339Micros(now),
+      ...bodyAs(revocationRequestSchema, body),
+    })
     if (isNoTime(revocation.expiresAt)) throw new AdminError('invalid_request', 'expiresAt: not a valid time')
     if (endOf(revocation) <= now) throw new AdminError('invalid_request', 'expiresAt: must be in the future')
     return revocation

@@ -52,7 +52,7 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
         const making = maker.make({ about, ...moments, by: caller.by })
         const { head, sha256, bytes } = await making.catch((error: unknown) => {
           if (error instanceof AdminError) throw error
-          log.error({ error: reasonOf(error) }, 'evidence could not be made')
+          log.error({ error: reasonOf(error) }, 'an evidence object could not be created')
           throw new AdminError('state_unavailable', 'the evidence cannot be made or kept now; see the log')
         })
         const { id, from, to, records } = head

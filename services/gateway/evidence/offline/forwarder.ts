@@ -10,7 +10,7 @@ import type { OfflineConfig } from './config.ts'
 import type { Spool, Spooled } from './spool.ts'
 
 /** Maximum size of a collector's response, in bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 
 export interface ForwarderOptions {
   readonly config: OfflineConfig['forward']
@@ -128,7 +128,7 @@ export class Forwarder {
       method: 'POST',
       headers: { 'content-type': 'application/vnd.plat.segment', ...headers },
       body: bytes,
-      maxBytes: MAX_ANSWER_BYTES,
+      maxBytes: MAX_RESPONSE_BYTES,
       timeoutMs: config.timeoutSeconds * 1000,
       jurisdiction: jurisdictionOf({ upstream: config.url, jurisdiction: config.jurisdiction }, null) ?? '',
       ...trust,

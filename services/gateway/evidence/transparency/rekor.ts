@@ -6,7 +6,7 @@ import { isLogProof, type LogProof } from '@plat/ledger'
 import { jurisdictionOf } from '@plat/resources/regions'
 
 /** Maximum response size of a log, in bytes: an entry with its proof has a few thousand. */
-const MAX_ANSWER_BYTES = 128 * 1024
+const MAX_RESPONSE_BYTES = 128 * 1024
 /** Id of a Rekor v1 entry: its leaf hash, optionally after the number of its tree. */
 const ENTRY_ID = /\/([0-9a-f]{64}|[0-9a-f]{80})$/
 
@@ -68,7 +68,7 @@ export class Rekor {
       const { status, headers, bytes } = await dialer.fetchBytes(this.#entries + path, 'sink', {
         ...(body !== null && { method: 'POST', body }),
         headers: { accept: 'application/json', ...(body !== null && { 'content-type': 'application/json' }) },
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: config.timeoutSeconds * 1000,
         jurisdiction: jurisdictionOf({ upstream: config.url, jurisdiction: config.jurisdiction }, null) ?? '',
       })

@@ -1,14 +1,14 @@
 import {
   type Call,
-  type Decision,
   type Denial,
   type Fact,
   type Facts,
   type Operation,
   type Outcome,
+  scopeDecision,
   unresolved,
 } from '../../call/index.ts'
-import { everywhere, type Matrix, type Row, requestOrder } from '../matrix.ts'
+import { emptyRow, everywhere, type Matrix, type Row, requestOrder } from '../matrix.ts'
 import type { AnyReview, AnyStage, RunningReview, StepName } from '../stage.ts'
 
 /**
@@ -38,23 +38,11 @@ export interface Plan {
   readonly initial: Omit<Facts, 'identity'>
 }
 
-/** The decision in the record of a call for which no policy is evaluated: the scope of the token permits it. */
-const scopeOnly: Decision = {
-  action: 'allow',
-  policy: null,
-  rule: null,
-  reason: 'scope',
-  revision: '',
-  engines: [],
-  wouldBe: [],
-  rates: [],
-}
-
 const initialFacts: Omit<Facts, 'identity'> = {
   target: unresolved,
   pin: null,
   taints: { labels: [] },
-  decision: scopeOnly,
+  decision: scopeDecision,
   redacted: null,
   approval: null,
   hold: null,
@@ -62,18 +50,7 @@ const initialFacts: Omit<Facts, 'identity'> = {
 
 /** The plan of an operation without a row: no stage runs, and the call is refused. */
 export const unknownOperation: Plan = {
-  row: {
-    covers: '',
-    built: false,
-    stages: [],
-    filters: [],
-    reviews: [],
-    record: 'full',
-    long: false,
-    parent: false,
-    reply: 'frames',
-    note: '',
-  },
+  row: { covers: '', ...emptyRow },
   stages: [],
   reviews: [],
   initial: initialFacts,

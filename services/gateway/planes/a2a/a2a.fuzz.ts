@@ -12,7 +12,7 @@ import { A2A_METHODS, methodRow } from './methods.ts'
 import { inOneForm, requestOf } from './read.ts'
 import { joinedParts } from './redact/parts.ts'
 import { A2aRequest } from './request.ts'
-import { isAnswerTo, namedIn, responseIn, StreamProgress } from './response.ts'
+import { isResponseTo, namedIn, responseIn, StreamProgress } from './response.ts'
 import { VersionError } from './versions/members.ts'
 import { downgradedRequest } from './versions/requests.ts'
 import { downgradedResponse, upgradedResponse } from './versions/responses.ts'
@@ -142,7 +142,7 @@ export const target = fuzzTarget('a2a', {
       const found = responseIn(frame)
       if (found === null) return
       assert.equal(Object.hasOwn(found, 'result'), !Object.hasOwn(found, 'error'))
-      assert.equal(isAnswerTo(new A2aRequest({ method: 'GetTask', idValue: 1 }), frame), found.id === 1)
+      assert.equal(isResponseTo(new A2aRequest({ method: 'GetTask', idValue: 1 }), frame), found.id === 1)
       const named = namedIn(found)
       if (named === null) return
       for (const id of [...named.tasks, ...named.contexts]) assert.ok(typeof id === 'string' && id !== '')

@@ -10,14 +10,14 @@ import { failure, unusable } from '../wire/refusal.ts'
 import { A2aFrame } from './frame.ts'
 import { type ListView, ownTasks } from './list.ts'
 import type { A2aRequest } from './request.ts'
-import { isAnswerTo, isTask, lacksResult, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
+import { isResponseTo, isTask, lacksResult, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
 import { isConvertible } from './versions/members.ts'
 import { downgradedRequest } from './versions/requests.ts'
 import { isFinalEvent, upgradedResponse } from './versions/responses.ts'
 import type { A2aVersion } from './versions/tables.ts'
 
 /** Largest JSON response of an agent, in bytes. */
-const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 
 /** A2A "invalid agent response". */
 const INVALID_AGENT_RESPONSE = -32006
@@ -126,7 +126,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
         const replyHead = { status: head.status, headers: { ...STREAM_HEADERS } }
         return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
-      const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
+      const all = exchange.readAll({ maxBytes: MAX_RESPONSE_BYTES, account: call })
       const bytes = isPromise(all) ? await this.#inTime(all, started) : all
       this.#done()
       if (bytes === 'memory') return wholeBodyDenial(agent.server, bytes)
@@ -172,7 +172,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     const frame = this.#inOneForm(received)
     if (frame === null) throw new AbandonedError('the agent sent an event that cannot be converted')
     const response = responseIn(frame)
-    const named = response === null || !isAnswerTo(this.#context.request, frame) ? null : namedIn(response)
+    const named = response === null || !isResponseTo(this.#context.request, frame) ? null : namedIn(response)
     if (response === null || named === null || this.#progress.isOver)
       throw new AbandonedError('the agent sent an event that is not valid in A2A')
     this.#checkTask(named.tasks)
@@ -261,7 +261,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     const frame = this.#inOneForm(A2aFrame.body(status >= 400 ? 'error' : 'final', bytes))
     if (frame === null) return this.#invalid('what cannot be converted to a response to the request')
     const response = responseIn(frame)
-    if (response === null || !isAnswerTo(request, frame)) return this.#invalid('what is not a response to the request')
+    if (response === null || !isResponseTo(request, frame))
+      return this.#invalid('what is not a response to the request')
     if (Object.hasOwn(response, 'error')) return frame
     if (status >= 400) return this.#invalid(`a result with the status ${status}`)
     if (request.row?.streams === true) return this.#invalid('a response that is not a stream')

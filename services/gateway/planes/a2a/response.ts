@@ -41,7 +41,7 @@ export function lacksResult({ value }: A2aFrame, method: string): boolean {
 }
 
 /** Returns true if a response has the id of the request. Integers beyond double precision are compared as written. */
-export function isAnswerTo(request: A2aRequest, frame: A2aFrame): boolean {
+export function isResponseTo(request: A2aRequest, frame: A2aFrame): boolean {
   const { value, json } = frame
   const { idValue } = request
   if (!isObject(value) || value.id !== idValue || json === null) return false

@@ -20,7 +20,7 @@ import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, type Owners, routesSlot } from './stage.ts'
 
 export { uploadShares } from './config.ts'
-export { createCloudLoans } from './credentials/loans.ts'
+export { createCloudCredentials } from './credentials/cloud-credentials.ts'
 export type { RouteEndpoint } from './endpoint.ts'
 export type { Route } from './registry.ts'
 export { StoredContents } from './stored/contents.ts'

@@ -1,7 +1,16 @@
 import { assumeRoleForm, stsOrigin } from '@plat/http'
 import type { Credential, CredentialProvider, CredentialRequest, ProviderFailure, ProviderParams } from '../provider.ts'
 import { assertion } from './assertion.ts'
-import { type CloudParts, type ErrorReader, form, garbled, isSecret, lasting, patiently, post } from './cloud.ts'
+import {
+  type CloudParts,
+  credentialUntil,
+  type ErrorReader,
+  form,
+  isSecret,
+  malformed,
+  post,
+  withRetries,
+} from './cloud.ts'
 import { ADDRESS, COMMON_PARAMS, type ParamRules, param, paramProblems, under } from './params.ts'
 
 /** STS gives no shorter credential, in seconds. */
@@ -28,7 +37,7 @@ export function awsSts(parts: CloudParts): CredentialProvider {
     name: 'aws-sts',
     problems: (params) => paramProblems(PARAMS, params),
     leastSeconds: () => LEAST_SECONDS,
-    issue: (request) => patiently(parts, () => assumeRole(parts, request)),
+    issue: (request) => withRetries(parts, () => assumeRole(parts, request)),
   }
 }
 
@@ -61,9 +70,11 @@ export function credentialOf(parts: Pick<CloudParts, 'clock'>, text: string): Cr
   const secret = element(text, 'SecretAccessKey')
   const sessionToken = element(text, 'SessionToken')
   const expiration = element(text, 'Expiration') ?? ''
-  if (!/^\s*<(\?xml[^<>]*>\s*<)?AssumeRoleWithWebIdentityResponse[\s>]/.test(text)) return garbled('of another action')
-  if (!isSecret(keyId) || !isSecret(secret) || !isSecret(sessionToken)) return garbled('a part of the keys is missing')
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(expiration)) return garbled('no Expiration')
+  if (!/^\s*<(\?xml[^<>]*>\s*<)?AssumeRoleWithWebIdentityResponse[\s>]/.test(text))
+    return malformed('of another action')
+  if (!isSecret(keyId) || !isSecret(secret) || !isSecret(sessionToken))
+    return malformed('a part of the keys is missing')
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(expiration)) return malformed('no Expiration')
   const document = {
     Version: 1,
     AccessKeyId: keyId,
@@ -71,7 +82,7 @@ export function credentialOf(parts: Pick<CloudParts, 'clock'>, text: string): Cr
     SessionToken: sessionToken,
     Expiration: expiration,
   }
-  return lasting(parts, JSON.stringify(document), Date.parse(expiration))
+  return credentialUntil(parts, JSON.stringify(document), Date.parse(expiration))
 }
 
 /**

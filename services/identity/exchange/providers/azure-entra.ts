@@ -1,6 +1,6 @@
 import type { CredentialProvider, CredentialRequest } from '../provider.ts'
 import { assertion } from './assertion.ts'
-import { bearerToken, type CloudParts, type ErrorReader, form, jsonMembers, patiently, post } from './cloud.ts'
+import { bearerToken, type CloudParts, type ErrorReader, form, jsonMembers, post, withRetries } from './cloud.ts'
 import { ADDRESS, COMMON_PARAMS, type ParamRules, param, paramProblems, under } from './params.ts'
 
 /** Entra chooses a life of 60 to 90 minutes; it cannot be requested. In seconds. */
@@ -28,7 +28,7 @@ export function azureEntra(parts: CloudParts): CredentialProvider {
     name: 'azure-entra',
     problems: (params) => paramProblems(PARAMS, params),
     leastSeconds: () => LEAST_SECONDS,
-    issue: (request) => patiently(parts, () => clientCredentials(parts, request)),
+    issue: (request) => withRetries(parts, () => clientCredentials(parts, request)),
   }
 }
 

@@ -6,7 +6,7 @@ import type { Credential, ProviderFailure } from '../provider.ts'
 /** Deadline of one request to a cloud: connection, head and body, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000
 /** Largest answer of a cloud, in bytes; the longest tokens are some 20 KiB. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 /** How often a request is sent when the cloud says that it may work a moment later. */
 const MAX_TRIES = 3
 /** Pause before the next try, in milliseconds. */
@@ -56,10 +56,10 @@ export async function post(
   errors: ErrorReader,
 ): Promise<CloudResponse | CloudFailure> {
   try {
-    const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
+    const limits = { maxBytes: MAX_RESPONSE_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
     const { status, bytes } = await dialer.fetchBytes(url, 'cloud', { ...limits, method: 'POST', headers, body })
     const text = readUtf8(bytes)
-    if (status === 200) return text === null ? garbled('invalid UTF-8') : { kind: 'answer', text }
+    if (status === 200) return text === null ? malformed('invalid UTF-8') : { kind: 'answer', text }
     const code = text === null ? null : errors.code(text)
     if (code === null || !CODE.test(code)) return { kind: 'failed', reason: `status ${status}` }
     return { kind: 'failed', reason: `status ${status}, ${code}`, again: errors.passing.includes(code) }
@@ -81,7 +81,7 @@ export function form(url: string, fields: Readonly<Record<string, string>>): Clo
 }
 
 /** Tries again, a bounded number of times, while the cloud says that a moment may help. */
-export async function patiently(
+export async function withRetries(
   { clock }: CloudParts,
   attempt: () => Promise<Credential | CloudFailure>,
 ): Promise<Credential | CloudFailure> {
@@ -98,7 +98,7 @@ export function jsonMembers(text: string): Readonly<Record<string, unknown>> | n
 }
 
 /** A status 200 whose body is not what the cloud documents. */
-export function garbled(what: string): ProviderFailure {
+export function malformed(what: string): ProviderFailure {
   return { kind: 'failed', reason: `status 200, but ${what}` }
 }
 
@@ -110,21 +110,21 @@ export function isSecret(value: unknown): value is string {
 /** The answer of an OAuth token endpoint (RFC 6749, section 5.1): a bearer token and its life in whole seconds. */
 export function bearerToken(text: string): Credential | ProviderFailure {
   const members = jsonMembers(text)
-  if (members === null) return garbled('no JSON object')
+  if (members === null) return malformed('no JSON object')
   const { access_token: accessToken, token_type: type, expires_in: seconds } = members
-  if (!isSecret(accessToken)) return garbled('no access_token')
-  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return garbled('token_type is not Bearer')
-  if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds <= 0) return garbled('no expires_in')
+  if (!isSecret(accessToken)) return malformed('no access_token')
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return malformed('token_type is not Bearer')
+  if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds <= 0) return malformed('no expires_in')
   return { kind: 'credential', accessToken, expiresInSeconds: seconds }
 }
 
 /** Whole seconds from now until `endsAt` (Unix milliseconds) in a credential; a failure when it has ended already. */
-export function lasting(
+export function credentialUntil(
   { clock }: Pick<CloudParts, 'clock'>,
   accessToken: string,
   endsAt: number,
 ): Credential | ProviderFailure {
   const expiresInSeconds = Math.floor((endsAt - clock.now()) / 1000)
-  if (!(expiresInSeconds > 0)) return garbled('the credential has ended already')
+  if (!(expiresInSeconds > 0)) return malformed('the credential has ended already')
   return { kind: 'credential', accessToken, expiresInSeconds }
 }

@@ -4,12 +4,12 @@ import {
   bearerToken,
   type CloudFailure,
   type CloudParts,
+  credentialUntil,
   type ErrorReader,
   form,
-  garbled,
   isSecret,
   jsonMembers,
-  lasting,
+  malformed,
   post,
 } from './cloud.ts'
 import { ADDRESS, COMMON_PARAMS, type ParamRules, param, paramProblems, under } from './params.ts'
@@ -89,9 +89,9 @@ async function impersonate(
   )
   if (answer.kind === 'failed') return answer
   const { accessToken, expireTime } = jsonMembers(answer.text) ?? {}
-  if (!isSecret(accessToken)) return garbled('no accessToken')
-  if (typeof expireTime !== 'string' || !TIME.test(expireTime)) return garbled('no expireTime')
-  return lasting(parts, accessToken, Date.parse(expireTime))
+  if (!isSecret(accessToken)) return malformed('no accessToken')
+  if (typeof expireTime !== 'string' || !TIME.test(expireTime)) return malformed('no expireTime')
+  return credentialUntil(parts, accessToken, Date.parse(expireTime))
 }
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/

@@ -23,7 +23,7 @@ export type PathVerdict =
   | { readonly kind: 'no path'; readonly reason: string }
 
 export interface PathRules {
-  /** Certificates of the sender's, in any order; none is trusted. */
+  /** Certificates that the sender supplied, in any order; none is trusted. */
   readonly intermediates: readonly Certificate[]
   readonly anchors: readonly Certificate[]
   /** Milliseconds since the epoch: every certificate of the path must be valid then. */

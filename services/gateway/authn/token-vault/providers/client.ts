@@ -6,7 +6,7 @@ import * as oidc from 'openid-client'
 /** Timeout of one request to an authorization server (connect, headers and body), in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000
 /** Maximum response of an authorization server, in bytes. */
-const MAX_ANSWER_BYTES = 256 * 1024
+const MAX_RESPONSE_BYTES = 256 * 1024
 /** Cache lifetime of discovery documents, in milliseconds. */
 const DISCOVERED_MS = 10 * 60_000
 /** Maximum size of a client secret or CA bundle file, in bytes. */
@@ -156,7 +156,7 @@ export class OAuthClient {
         headers: { ...headers, 'user-agent': 'plat-gateway' },
         ...(isPost && { body: String(body ?? '') }),
         ...(caPEM !== null && { caPEM }),
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: REQUEST_TIMEOUT_MS,
       })
       const { status, bytes } = isPost ? answers(fetched.status, fetched.bytes) : fetched

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { plainAnswer } from './plain-response.ts'
+import { plainResponse } from './plain-response.ts'
 
 function read(status: number, answer: object): [number, unknown] {
-  const { status: plainStatus, bytes } = plainAnswer(status, Buffer.from(JSON.stringify(answer)))
+  const { status: plainStatus, bytes } = plainResponse(status, Buffer.from(JSON.stringify(answer)))
   return [plainStatus, JSON.parse(Buffer.from(bytes).toString())]
 }
 
@@ -27,6 +27,6 @@ test('errors with status 200 become errors, and provider-specific values those o
 test('responses that are not strict JSON objects are unchanged', () => {
   for (const text of ['', '[]', 'null', 'access_token=a', '{"a":1,"a":2}']) {
     const bytes = Buffer.from(text)
-    assert.deepEqual(plainAnswer(200, bytes), { status: 200, bytes })
+    assert.deepEqual(plainResponse(200, bytes), { status: 200, bytes })
   }
 })

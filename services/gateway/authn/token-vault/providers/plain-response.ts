@@ -7,7 +7,7 @@ const MEMBERS = ['access_token', 'token_type', 'expires_in', 'refresh_token', 's
  * Normalizes a token response to RFC 6749: some providers send errors with status 200, and Slack has its own token type. Other content
  * is returned unchanged and rejected by the reader.
  */
-export function plainAnswer(
+export function plainResponse(
   status: number,
   bytes: Uint8Array,
 ): { readonly status: number; readonly bytes: Uint8Array } {

@@ -4,7 +4,7 @@ import type { ProviderConfig } from '../config.ts'
 import type { LoginTokens, Tokens } from '../store/account.ts'
 import { isRefusal, OAuthClient, type Outside, type Refusal, refusal } from './client.ts'
 import { IdentityAssertions, type LoginRenewal } from './id-jag.ts'
-import { plainAnswer } from './plain-response.ts'
+import { plainResponse } from './plain-response.ts'
 import { presets } from './presets.ts'
 
 /** One consent, from the redirect to the provider until the redirect back. */
@@ -47,7 +47,7 @@ export class Provider {
         clientAuth: config.clientAuth,
         caFile: config.caFile,
         saysIssuer: config.issuer !== '',
-        answers: plainAnswer,
+        answers: plainResponse,
       },
       outside,
     )

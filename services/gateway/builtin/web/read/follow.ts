@@ -32,7 +32,7 @@ export interface Trip {
 }
 
 /** The final response. */
-export interface Arrived extends FetchedHead {
+export interface FetchedPage extends FetchedHead {
   readonly kind: 'arrived'
   readonly url: URL
   readonly bytes: Uint8Array
@@ -57,7 +57,7 @@ export class Follower {
   }
 
   /** Never rejects. Returns a denial if a target is not allowed. */
-  async follow(start: URL, trip: Trip): Promise<Arrived | Failed | Denial> {
+  async follow(start: URL, trip: Trip): Promise<FetchedPage | Failed | Denial> {
     let url = start
     for (let redirects = 0; redirects <= this.#options.maxRedirects; redirects++) {
       const fault = trip.gate.fault(url)
@@ -77,14 +77,14 @@ export class Follower {
     return failed(`it redirects more than ${this.#options.maxRedirects} times`)
   }
 
-  async #arrived(answer: Arrived, { maxBytes }: Trip): Promise<Arrived | Failed> {
+  async #arrived(answer: FetchedPage, { maxBytes }: Trip): Promise<FetchedPage | Failed> {
     const { status, headers } = answer
     if (status < 200 || status > 299) return { kind: 'failed', why: `status ${status}`, status }
     const bytes = await unpacked(answer.bytes, String(headers['content-encoding'] ?? ''), maxBytes)
     return typeof bytes === 'string' ? failed(bytes) : { ...answer, bytes }
   }
 
-  async #ask(url: URL, trip: Trip): Promise<Arrived | DialFault> {
+  async #ask(url: URL, trip: Trip): Promise<FetchedPage | DialFault> {
     const { dialer, clock, userAgent } = this.#options
     const { accept, maxBytes, until, signal, caller, attempts } = trip
     const started = clock.monotonic()

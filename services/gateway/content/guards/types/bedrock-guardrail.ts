@@ -14,12 +14,12 @@ const CONFIDENCE: Readonly<Record<string, number>> = { NONE: 0, LOW: 0.33, MEDIU
  */
 export function bedrockGuardrail(ofEnvironment: AwsCredentials | null): GuardType {
   return {
-    ask(question) {
-      const { key, config, url, now } = question
+    request(input) {
+      const { key, config, url, now } = input
       const credentials = key === null ? ofEnvironment : credentialsIn(key)
       // Prompt attacks are detected in inputs only, and for a model the result of a tool is one.
-      const content = { source: 'INPUT', content: [{ text: { text: question.text } }] }
-      const request = posted({ ...question, key: credentials === null ? key : null }, content)
+      const content = { source: 'INPUT', content: [{ text: { text: input.text } }] }
+      const request = posted({ ...input, key: credentials === null ? key : null }, content)
       if (credentials === null) return request
       const signed = { method: 'POST', url, body: request.body, headers: request.headers, at: now }
       return {

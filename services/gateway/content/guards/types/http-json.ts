@@ -6,7 +6,7 @@ import { type GuardType, modelOf, posted } from './type.ts'
  * separated by dots. If the score is an object, `category` selects a member.
  */
 export const httpJson: GuardType = {
-  ask: (question) => posted(question, { text: question.text, target: question.target, ...modelOf(question.config) }),
+  request: (input) => posted(input, { text: input.text, target: input.target, ...modelOf(input.config) }),
   score(answer, { scorePath, category }) {
     const found = scorePath.split('.').reduce(step, answer)
     return scoreOf(category === '' ? found : step(found, category))

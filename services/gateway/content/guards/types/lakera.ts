@@ -6,10 +6,10 @@ import { type GuardType, posted } from './type.ts'
  * its detectors count, such as `prompt_attack`, or all of `moderated_content/…`.
  */
 export const lakera: GuardType = {
-  ask(question) {
-    const { model, category } = question.config
-    return posted(question, {
-      messages: [{ role: 'user', content: question.text }],
+  request(input) {
+    const { model, category } = input.config
+    return posted(input, {
+      messages: [{ role: 'user', content: input.text }],
       ...(model !== '' && { project_id: model }),
       ...(category !== '' && { breakdown: true }),
     })

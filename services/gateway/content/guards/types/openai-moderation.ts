@@ -3,7 +3,7 @@ import { type GuardType, modelOf, posted } from './type.ts'
 
 /** OpenAI's moderation endpoint (`POST /v1/moderations`): a score per category, of which `category` or the highest counts. */
 export const openaiModeration: GuardType = {
-  ask: (question) => posted(question, { ...modelOf(question.config), input: question.text }),
+  request: (input) => posted(input, { ...modelOf(input.config), input: input.text }),
   score(answer, { category }) {
     const scores = at(answer, 'results', 0, 'category_scores')
     if (category !== '') return scoreOf(at(scores, category))

@@ -8,7 +8,7 @@ export interface ClassifierRequest {
 }
 
 /** Input of a classification. */
-export interface Question {
+export interface ClassifierInput {
   readonly config: GuardConfig
   readonly url: URL
   /** At most `maxBytes` of UTF-8. */
@@ -22,13 +22,13 @@ export interface Question {
 
 /** A classifier protocol: request format and response parser. */
 export interface GuardType {
-  ask(question: Question): ClassifierRequest
+  request(input: ClassifierInput): ClassifierRequest
   /** Returns a score from 0, harmless, to 1, or null if the response has none. */
-  score(answer: unknown, config: GuardConfig): number | null
+  score(response: unknown, config: GuardConfig): number | null
 }
 
 /** Builds the common request: JSON, with the key as bearer token. */
-export function posted({ url, key }: Question, body: object): ClassifierRequest {
+export function posted({ url, key }: ClassifierInput, body: object): ClassifierRequest {
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json',

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Leadership } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
-import type { Approval, ApprovalEvent, UserQuestion, Vote } from '../store/events.ts'
+import type { Approval, ApprovalEvent, UserPrompt, Vote } from '../store/events.ts'
 import { BY_CIBA, counted, isCut, userName, waived } from './ballot.ts'
 
 /** Interval of the check for due work, in milliseconds. */
@@ -19,8 +19,8 @@ const SLOW_DOWN_MS = 5_000
 export interface Confirmer {
   /** Applies when the user cannot be prompted. */
   readonly fallback: 'approvers' | 'deny'
-  prompt(user: string, leftMs: number): Promise<UserQuestion | Unavailable | NotAgreed>
-  poll(prompt: UserQuestion, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
+  prompt(user: string, leftMs: number): Promise<UserPrompt | Unavailable | NotAgreed>
+  poll(prompt: UserPrompt, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
 }
 
 /** The user has not agreed; `fallback` does not apply. `byUser`: an explicit refusal, otherwise a timeout or an error. */
@@ -141,7 +141,7 @@ export class Confirmations {
 
   async #poll(
     id: string,
-    { user, prompt }: { readonly user: string; readonly prompt: UserQuestion },
+    { user, prompt }: { readonly user: string; readonly prompt: UserPrompt },
     course: Course,
   ): Promise<void> {
     const { confirmer, clock } = this.#options

@@ -130,7 +130,7 @@ export type Question = Static<typeof questionSchema>
 export type Approval = Static<typeof approvalSchema>
 export type Vote = Static<typeof voteSchema>
 /** A prompt to the user that the session acts for. */
-export type UserQuestion = Static<typeof promptSchema>
+export type UserPrompt = Static<typeof promptSchema>
 
 /** An event of one approval. Its journal key is the approval's id. */
 export type ApprovalEvent = Static<typeof eventSchema>

@@ -1,8 +1,8 @@
-import type { Cedar, CedarPolicies, CedarQuestion, CedarResult } from '@plat/resources/cedar'
+import type { Cedar, CedarInput, CedarPolicies, CedarResult } from '@plat/resources/cedar'
 import { BudgetExceededError, type CostBudget } from '@plat/resources/expression'
 import type { Decision } from '../../../call/index.ts'
 import type { PolicyInput } from '../policy-input.ts'
-import { cedarQuestion, cedarQuestionCost } from './input.ts'
+import { cedarInput, cedarQuestionCost } from './input.ts'
 import type { Verdict } from './verdict.ts'
 
 /** The Cedar text of one policy. */
@@ -29,11 +29,11 @@ export interface CedarVerdict extends Verdict, Pick<Decision, 'policy' | 'rule'>
 }
 
 export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budget: CostBudget): CedarVerdict {
-  let question: CedarQuestion
+  let question: CedarInput
   try {
     // The engine copies the request for each text.
     budget.spend(texts.length * cedarQuestionCost(input, budget.left))
-    question = cedarQuestion(input)
+    question = cedarInput(input)
   } catch (error) {
     if (error instanceof BudgetExceededError) {
       const reason = `the Cedar text of policy ${texts[0]?.policy} exceeded its cost budget: the arguments are too large for it`
@@ -53,7 +53,7 @@ export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budg
 }
 
 /** With unknown arguments, as in a list, a policy that reads them hides nothing. */
-function answerOf({ policies }: CedarText, { args }: PolicyInput, question: CedarQuestion): CedarResult {
+function answerOf({ policies }: CedarText, { args }: PolicyInput, question: CedarInput): CedarResult {
   const failed: CedarResult = { action: 'deny', policy: null, failed: true }
   if (policies === null) return failed
   try {

@@ -1,4 +1,4 @@
-import { type CedarQuestion, type CedarValue, cedarCost, cedarFromJson } from '@plat/resources/cedar'
+import { type CedarInput, type CedarValue, cedarCost, cedarFromJson } from '@plat/resources/cedar'
 import { type PolicyInput, skillOf } from '../policy-input.ts'
 
 /** Everything but the arguments, with the names used in `when`. */
@@ -41,7 +41,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * Returns the request body `{"input": …}` for JSON engines. The arguments are inserted as the caller wrote them, so that no number
  * changes; `args` is absent if unknown. Throws TypeError if the arguments are not UTF-8.
  */
-export function jsonQuestion(input: PolicyInput): string {
+export function inputJson(input: PolicyInput): string {
   const rest = JSON.stringify(engineInput(input))
   const { args } = input
   const { inputs, meta } = besideOf(input)
@@ -64,7 +64,7 @@ function besideOf({ beside = {} }: PolicyInput): {
 }
 
 /** Returns the single request for all tools of a list: `target.tool` is null, and `tools` names them. */
-export function jsonListQuestion(input: PolicyInput, tools: readonly string[]): string {
+export function listInputJson(input: PolicyInput, tools: readonly string[]): string {
   return JSON.stringify({ input: { ...engineInput(input), tools } })
 }
 
@@ -73,7 +73,7 @@ export function jsonListQuestion(input: PolicyInput, tools: readonly string[]): 
  * (`Tool::"<server>"` without a tool), the rest as context. Cedar has no null: unknown values are absent. Throws SyntaxError or
  * TypeError if Cedar cannot represent the arguments.
  */
-export function cedarQuestion(input: PolicyInput): CedarQuestion {
+export function cedarInput(input: PolicyInput): CedarInput {
   const { now, ...rest } = engineInput(input)
   const { identity, target, tool, operation } = input
   return {

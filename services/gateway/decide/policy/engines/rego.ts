@@ -10,11 +10,11 @@ import type { Decision } from '../../../call/index.ts'
 import type { GatewayMetrics } from '../../../metrics.ts'
 import type { PolicyInput } from '../policy-input.ts'
 import { actionsIn, verdictIn } from './answer.ts'
-import { jsonListQuestion, jsonQuestion } from './input.ts'
+import { inputJson, listInputJson } from './input.ts'
 import { type Deciding, joined, type Verdict } from './verdict.ts'
 
 /** Maximum response of the engine, in bytes: a verdict for each of 10,000 tools. */
-const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 /** A bearer token: visible ASCII without spaces. */
 const TOKEN = /^[\x21-\x7e]{1,16384}$/
 
@@ -77,7 +77,7 @@ class RemoteRego implements Rego {
   }
 
   async judge(input: PolicyInput, decision: Decision): Promise<Decision> {
-    const verdict = await this.#ask(() => jsonQuestion(input), verdictIn)
+    const verdict = await this.#ask(() => inputJson(input), verdictIn)
     const decided: Verdict = typeof verdict === 'string' ? { action: 'deny', reason: verdict } : verdict
     if (this.#config.enforcement === 'enforce') return joined(decision, NAME, decided, this.#by)
     return { ...decision, wouldBe: [...decision.wouldBe, { action: decided.action, policy: NAME }] }
@@ -86,7 +86,7 @@ class RemoteRego implements Rego {
   async shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean> {
     // Lists are not decisions: an engine in dryRun hides nothing and gets no request.
     if (this.#config.enforcement === 'dryRun') return () => true
-    const question = () => jsonListQuestion(input, tools)
+    const question = () => listInputJson(input, tools)
     const actions = await this.#ask(question, (bytes) => actionsIn(bytes, tools))
     if (typeof actions === 'string') return () => false
     return (tool) => (actions.get(tool) ?? 'deny') !== 'deny'
@@ -125,7 +125,7 @@ class RemoteRego implements Rego {
         ...(token !== null && { authorization: `Bearer ${token}` }),
       },
       body: question(),
-      maxBytes: MAX_ANSWER_BYTES,
+      maxBytes: MAX_RESPONSE_BYTES,
       timeoutMs,
       ...placeOf(this.#config),
       ...(extraCA !== null && { caPEM: extraCA }),

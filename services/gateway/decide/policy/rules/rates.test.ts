@@ -5,7 +5,7 @@ import type { Identity, Target } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies } from '../compile.ts'
 import { judge } from '../judge.ts'
-import { questionOfTool } from '../policy-input.ts'
+import { policyInputOfTool } from '../policy-input.ts'
 import { rateOf } from './rates.ts'
 
 type RateLimit = NonNullable<RuleEntry['rateLimit']>
@@ -101,7 +101,7 @@ test('a window of a minute is an epoch minute, any other says where it starts an
 test('the rate item of a call depends only on its subject and time', () => {
   const take = rateOf({ count: 10, seconds: 60, per: 'user' }, { policy: 'default/p', rule: 'r' })
   const at = (user: string, now: number) => {
-    const [item] = take(questionOfTool({ identity: { ...identity, user }, target, taints: [], sinks: [] }, 't', now))
+    const [item] = take(policyInputOfTool({ identity: { ...identity, user }, target, taints: [], sinks: [] }, 't', now))
     const { key, window } = item ?? assert.fail('no item')
     return [key, Number(window) * 60_000 - Date.UTC(2026, 0, 1)]
   }
@@ -132,7 +132,7 @@ test('calls are counted by each group and by model, and exceptions have their ow
   const models = rateOf({ count: 1, seconds: 60, per: 'model', except }, { policy: 'default/p', rule: 'r' })
   const modelTarget = { ...target, kind: 'model', server: 'llm/small', key: 'small' } as const
   const counted = (kind: Target, tool: string) =>
-    models(questionOfTool({ identity, target: kind, taints: [], sinks: [] }, tool, NOW)).map(({ key, cap }) => [
+    models(policyInputOfTool({ identity, target: kind, taints: [], sinks: [] }, tool, NOW)).map(({ key, cap }) => [
       key,
       cap,
     ])

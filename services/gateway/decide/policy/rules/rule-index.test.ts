@@ -44,7 +44,7 @@ interface RuleQuery {
   readonly dataClass: Target['dataClass']
 }
 
-function questionOf({ agent, user, groups, tier, server, tool, method, dataClass }: RuleQuery): PolicyInput {
+function policyInputOf({ agent, user, groups, tier, server, tool, method, dataClass }: RuleQuery): PolicyInput {
   const identity: Identity = {
     ...testIdentity,
     agent,
@@ -83,7 +83,7 @@ const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 }
 
 /** The verdict by the words of docs/spec/crds.md: each rule of each policy is evaluated in turn, without an index or a cache. */
 function walked(policies: readonly (readonly RuleEntry[])[], query: RuleQuery) {
-  const input = questionOf(query)
+  const input = policyInputOf(query)
   let strictest: { action: RuleEntry['action']; policy: string; rule: string } | null = null
   const rates: unknown[] = []
   for (const [index, rules] of policies.entries()) {
@@ -179,7 +179,7 @@ test('verdict, rule, reason and rates equal those of a linear scan', () => {
       const set = setOf(rules)
       // Twice: from the memory the answer is the same.
       for (const question of [...questions, ...questions]) {
-        const { action, policy, rule: name, rates } = judge(set, questionOf(question))
+        const { action, policy, rule: name, rates } = judge(set, policyInputOf(question))
         assert.deepEqual({ action, policy, rule: name, rates }, walked(rules, question))
         if (name !== null) decided++
       }
@@ -199,7 +199,7 @@ function met(match: (n: number) => RuleMatch, more: (n: number) => Partial<RuleE
   )
   const policy = setOf([rules]).byAgent.get('default')?.get('a')?.rules[0]
   const question = { user: 'u500', groups: ['g500', 'g2000'], tier: 'one', server: 's500', tool: 't500' } as const
-  const input = questionOf({
+  const input = policyInputOf({
     ...question,
     agent: 'a',
     method: 'tools/call',
@@ -297,11 +297,11 @@ test('names that callers make up do not fill the memory of found rules', () => {
     dataClass: 'public',
   } as const
   for (let n = 0; n < FOUND_MAX * 2.5; n++) {
-    assert.equal(judge(set, questionOf({ ...question, server: 's', tool: `tool-${n}` })).action, 'allow')
+    assert.equal(judge(set, policyInputOf({ ...question, server: 's', tool: `tool-${n}` })).action, 'allow')
     assert.ok(rules !== undefined && rules.cachedPairs <= FOUND_MAX)
   }
   const before = rules?.cachedPairs
   const long = 'x'.repeat(FOUND_MAX_CHARS + 1)
-  assert.equal(judge(set, questionOf({ ...question, server: 's', tool: long })).action, 'allow')
+  assert.equal(judge(set, policyInputOf({ ...question, server: 's', tool: long })).action, 'allow')
   assert.equal(rules?.cachedPairs, before)
 })

@@ -7,7 +7,7 @@ import { type Archive, eachPart, PART_BYTES } from './archive.ts'
 
 /** S3 accepts at most this number of parts. */
 const MAX_PARTS = 10_000
-const MAX_ANSWER_BYTES = 256 * 1024
+const MAX_RESPONSE_BYTES = 256 * 1024
 const UPLOAD_ID = /<UploadId>([A-Za-z0-9._~+/=-]{1,1024})<\/UploadId>/
 const ETAG = /^"?[A-Za-z0-9-]{1,128}"?$/
 /** An error code; any other text is not repeated. */
@@ -107,7 +107,7 @@ class S3Object {
     return digest.digest('hex')
   }
 
-  async #send({ method, query = {}, body, headers = {}, maxBytes = MAX_ANSWER_BYTES }: S3Request): Promise<Fetched> {
+  async #send({ method, query = {}, body, headers = {}, maxBytes = MAX_RESPONSE_BYTES }: S3Request): Promise<Fetched> {
     const { config, dialer, material, credentials, clock } = this.#parts
     const url = new URL(this.url)
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)

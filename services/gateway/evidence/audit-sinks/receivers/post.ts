@@ -8,7 +8,7 @@ import type { Delivery } from './receiver.ts'
 export type BearerSource = () => Promise<string>
 
 /** Maximum response size, in bytes. */
-const MAX_ANSWER_BYTES = 256 * 1024
+const MAX_RESPONSE_BYTES = 256 * 1024
 /** An error code or short sentence; any other text may echo sent records and is not repeated. */
 const WORDS = /^[A-Za-z0-9_.,:# -]{1,100}$/
 /** Caps Retry-After, in seconds. */
@@ -46,7 +46,7 @@ export async function post({ config, dialer, material }: HttpParts, posting: Pos
     method: 'POST',
     headers: { ...(await material.headers()), ...headers },
     body,
-    maxBytes: MAX_ANSWER_BYTES,
+    maxBytes: MAX_RESPONSE_BYTES,
     timeoutMs: config.timeoutSeconds * 1000,
     jurisdiction: placeOfSink(config),
   })

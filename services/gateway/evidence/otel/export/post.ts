@@ -4,7 +4,7 @@ import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions
 import { jurisdictionOf } from '@plat/resources/regions'
 
 /** Maximum response size, in bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 /** Maximum size of a headers or CA file, in bytes. */
 const MAX_FILE_BYTES = 1024 * 1024
 /** Caps Retry-After, in seconds. */
@@ -54,7 +54,7 @@ export class Collector {
         method: 'POST',
         headers,
         body,
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs,
         signal,
         jurisdiction,

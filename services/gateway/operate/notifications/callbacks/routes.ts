@@ -10,10 +10,10 @@ import { type Outside, secretIn, sendOnce } from '../targets/target.ts'
 import { type Approver, approverOf } from './approvers.ts'
 import { type BearerTokens, personIn, type TokenPerson } from './bearer.ts'
 import {
+  type CallbackRequest,
   commandOf,
   type Decision,
   decisionOf,
-  type Incoming,
   isAllowed,
   isTeamsMessage,
   type ReadSigned,
@@ -154,14 +154,14 @@ export class CallbackRoutes {
     }
   }
 
-  #verified(caller: Caller, incoming: Incoming): Promise<CallbackDecision> {
+  #verified(caller: Caller, incoming: CallbackRequest): Promise<CallbackDecision> {
     const showsToken = /^bearer /i.test(incoming.headers.authorization ?? '')
     return caller.bearer !== null && (showsToken || caller.config.signingSecretFile === '')
       ? this.#verifiedByToken(caller, caller.bearer, incoming)
       : this.#verifiedBySignature(caller, incoming)
   }
 
-  async #verifiedBySignature({ config, field }: Caller, incoming: Incoming): Promise<CallbackDecision> {
+  async #verifiedBySignature({ config, field }: Caller, incoming: CallbackRequest): Promise<CallbackDecision> {
     const read = SIGNED[config.type]
     if (read === null || config.signingSecretFile === '') throw unknownCaller()
     const { clock, log } = this.#parts
@@ -184,7 +184,7 @@ export class CallbackRoutes {
   async #verifiedByToken(
     { config }: Caller,
     bearer: BearerTokens,
-    { headers, body }: Incoming,
+    { headers, body }: CallbackRequest,
   ): Promise<CallbackDecision> {
     const claims = await bearer.verify(headers.authorization)
     if (claims === null) throw unknownCaller()

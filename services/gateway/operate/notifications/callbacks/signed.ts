@@ -17,7 +17,7 @@ export interface Decision {
 }
 
 /** A received callback. */
-export interface Incoming {
+export interface CallbackRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
@@ -57,7 +57,7 @@ export function isAllowed(
 export type CallbackFault = 'unauthenticated' | 'unreadable'
 
 /** Reads a callback with the notifier's secret; `now` in milliseconds. */
-export type ReadSigned = (incoming: Incoming, secret: string, now: number) => SignedCallback | CallbackFault
+export type ReadSigned = (incoming: CallbackRequest, secret: string, now: number) => SignedCallback | CallbackFault
 
 /** Slack signs `v0:<time>:<body>`; the body is a form with the interaction in `payload`. */
 export const readSlack: ReadSigned = ({ headers, body }, secret, now) => {

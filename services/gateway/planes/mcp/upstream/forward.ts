@@ -43,11 +43,11 @@ import {
   originOfUpstream,
   stdioFailure,
   timeoutOf,
-  unusableAnswer,
+  unusableResponse,
 } from './open.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
-export const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 /** Time limit of the gateway's own response to a server request, in milliseconds. */
 const OWN_ANSWER_MS = 10_000
 /** Server requests of one stream to which the gateway itself responds; with more, the stream is aborted. */
@@ -118,7 +118,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
       const refusal = stdioFailure(call.server, this.#context.upstream, head) ?? unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head)) {
-        if (!mayStream(this.#context.request)) return this.#giveUp(unusableAnswer(call.server))
+        if (!mayStream(this.#context.request)) return this.#giveUp(unusableResponse(call.server))
         const replyHead = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
         return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
@@ -138,7 +138,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
   }
 
   get maxBytes(): number {
-    return MAX_ANSWER_BYTES
+    return MAX_RESPONSE_BYTES
   }
 
   get account(): BodyAccount {
@@ -278,9 +278,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
   #bodyFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
     const { call, request, sent } = this.#context
     if (head.status >= 400) return this.#errorFrames(head, bytes)
-    if (request.kind === 'listen') return unusableAnswer(call.server)
+    if (request.kind === 'listen') return unusableResponse(call.server)
     if (request.kind !== 'request') return NO_FRAMES
-    if (!isJsonType(head.headers)) return unusableAnswer(call.server)
+    if (!isJsonType(head.headers)) return unusableResponse(call.server)
     const frame = this.#response.body(bytes)
     if (this.#asksForWithheld(frame))
       return deny('upstream_error', `${call.server} requires a capability that it was not offered`)
@@ -296,7 +296,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
       const relayed = own === bytes ? frame : frame.withJson(own)
       return [sent ? relayed.inEvent() : relayed]
     }
-    return sent ? unusableAnswer(call.server) : NO_FRAMES
+    return sent ? unusableResponse(call.server) : NO_FRAMES
   }
 
   #errorFrame(bytes: Uint8Array): McpFrame | null {

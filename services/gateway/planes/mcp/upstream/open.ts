@@ -206,7 +206,7 @@ export function openExchange(
   return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0, caller })
 }
 
-export function unusableAnswer(server: string): Denial {
+export function unusableResponse(server: string): Denial {
   return deny('upstream_error', `${server} sent a response that is not a JSON-RPC message`)
 }
 

@@ -10,15 +10,15 @@ import { McpFrame } from '../frames/frame.ts'
 import { McpResponse } from '../frames/response.ts'
 import { upstreamHeaders } from '../headers.ts'
 import { type McpRequest, parsedId } from '../message.ts'
-import { isStream, MAX_ANSWER_BYTES } from './forward.ts'
-import { type Forwarder, faultOf, type McpUpstream, openExchange, stdioFailure, unusableAnswer } from './open.ts'
+import { isStream, MAX_RESPONSE_BYTES } from './forward.ts'
+import { type Forwarder, faultOf, type McpUpstream, openExchange, stdioFailure, unusableResponse } from './open.ts'
 
 /** Maximum number of pages of one list; a longer list is refused. */
 const MAX_PAGES = 64
 /** Maximum number of tools of one list, over all pages. */
 const MAX_TOOLS = 10_000
 /** Largest list, over all pages, in bytes. */
-const MAX_LIST_BYTES = MAX_ANSWER_BYTES
+const MAX_LIST_BYTES = MAX_RESPONSE_BYTES
 /** Time limit for one page, in milliseconds. */
 const PAGE_TIMEOUT_MS = 10_000
 /** JSON-RPC id of the gateway's request. */
@@ -88,13 +88,13 @@ async function pageOf(forwarder: Forwarder, asker: ListRequester, { cursor, maxB
     const { era } = asker.request
     const response = new McpResponse({ id: LIST_ID_AWAITED, method: 'tools/list', era })
     if (!isStream(head)) {
-      if (!isJsonType(head.headers)) return unusableAnswer(server)
+      if (!isJsonType(head.headers)) return unusableResponse(server)
       const whole = await exchange.readAll({ maxBytes, account: asker.call })
       if (whole === 'memory') return wholeBodyDenial(server, whole)
       return whole === 'too_large' ? tooLong(server) : pageIn(response.body(whole), { server, maxBytes })
     }
     const final = await finalOf(exchange, response)
-    return final === null ? unusableAnswer(server) : pageIn(final, { server, maxBytes })
+    return final === null ? unusableResponse(server) : pageIn(final, { server, maxBytes })
   } catch (error) {
     return faultOf(server, error)
   } finally {

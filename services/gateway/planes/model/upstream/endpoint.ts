@@ -31,7 +31,7 @@ export interface ModelEndpoint {
 }
 
 /** A request to sign. */
-export interface Presented extends Address {
+export interface RequestToSign extends Address {
   readonly method: string
   readonly body: Uint8Array | null
   /** Milliseconds since the epoch. */
@@ -42,7 +42,7 @@ export interface Credentials<E = ModelEndpoint> {
   /** Returns true if the credential of the endpoint is available. */
   isReady(endpoint: E): boolean
   /** Returns the headers with the credential; empty if the endpoint needs none. */
-  headers(endpoint: E, request: Presented): Readonly<Record<string, string>>
+  headers(endpoint: E, request: RequestToSign): Readonly<Record<string, string>>
 }
 
 /** Properties of an endpoint that depend on its provider. */

@@ -29,7 +29,7 @@ import { type Outgoing, outgoingRequest } from './outgoing.ts'
 import { failureOf, isBusy, isUnprocessed, isUnsent, unusable, waitOf } from './unusable.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
-const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 /** Operations without an effect at the provider that is charged like a generation. */
 const IDEMPOTENT: ReadonlySet<Operation> = new Set<Operation>(['model.embed', 'model.info'])
 
@@ -121,7 +121,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       if (this.#isSound(head)) {
         return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: new ByteFrames(exchange, this) }
       }
-      const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
+      const all = exchange.readAll({ maxBytes: MAX_RESPONSE_BYTES, account: call })
       const bytes = isPromise(all) ? await this.#inTime(all) : all
       if (!(bytes instanceof Uint8Array)) return this.#end(wholeBodyDenial(call.server, bytes))
       const frame = this.#whole(head, bytes)

@@ -5,8 +5,8 @@ import {
   answerOf,
   CloudCredentialError,
   type CloudParts,
+  type Expiring,
   form,
-  type Lent,
   MAX_FILE_BYTES,
   membersOf,
   textIn,
@@ -16,7 +16,7 @@ import {
  * Fetches AWS credentials from the first source in the environment: access keys, the web identity of a service account, or, with
  * `cloudCredentials.aws.imds`, the role of the machine. Throws `CloudCredentialError`.
  */
-export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredentials>> {
+export async function awsCredentials(parts: CloudParts): Promise<Expiring<AwsCredentials>> {
   const { env, config } = parts
   const keys = awsCredentialsOf(env)
   if (keys !== null) return { value: keys, expiresAt: null }
@@ -28,7 +28,7 @@ export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredent
 }
 
 /** `AssumeRoleWithWebIdentity` is unsigned: the token file is the credential, read each time because it rotates. */
-async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
+async function assumedRole(parts: CloudParts): Promise<Expiring<AwsCredentials>> {
   const { env, config } = parts
   const { region, partitionDNSSuffix, stsEndpoint } = config.aws
   const token = (await readText(env.AWS_WEB_IDENTITY_TOKEN_FILE ?? '', MAX_FILE_BYTES))?.trim()
@@ -42,7 +42,7 @@ async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
     inside(membersOf(text, 'AWS STS'), 'AssumeRoleWithWebIdentityResponse'),
     'AssumeRoleWithWebIdentityResult',
   )
-  return lentOf(inside(result, 'Credentials'), { service: 'AWS STS', session: 'SessionToken' })
+  return expiringOf(inside(result, 'Credentials'), { service: 'AWS STS', session: 'SessionToken' })
 }
 
 function inside(members: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
@@ -55,7 +55,7 @@ function inside(members: Readonly<Record<string, unknown>>, name: string): Reado
 const IMDS_TOKEN_SECONDS = '300'
 
 /** Fetches the role of the machine by IMDSv2; never falls back to version 1. */
-async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
+async function machineRole(parts: CloudParts): Promise<Expiring<AwsCredentials>> {
   const base = withoutTrailing(parts.env.AWS_EC2_METADATA_SERVICE_ENDPOINT || 'http://169.254.169.254', '/')
   const service = 'the metadata service of AWS'
   const request = { service, purpose: 'metadata' } as const
@@ -70,14 +70,14 @@ async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const [role = ''] = (await answerOf(parts, { ...request, url: roles, headers })).trim().split('\n')
   if (role === '') throw new CloudCredentialError(`${service} has no role`)
   const text = await answerOf(parts, { ...request, url: roles + encodeURIComponent(role), headers })
-  return lentOf(membersOf(text, service), { service, session: 'Token' })
+  return expiringOf(membersOf(text, service), { service, session: 'Token' })
 }
 
 /** In JSON STS writes the expiration in seconds; elsewhere it is a date. */
-function lentOf(
+function expiringOf(
   members: Readonly<Record<string, unknown>>,
   { service, session }: { service: string; session: string },
-): Lent<AwsCredentials> {
+): Expiring<AwsCredentials> {
   const { Expiration: end } = members
   const expiresAt = typeof end === 'number' ? end * 1000 : typeof end === 'string' ? Date.parse(end) : Number.NaN
   if (!Number.isFinite(expiresAt))

@@ -1,6 +1,14 @@
 import { readText } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
-import { answerOf, CloudCredentialError, type CloudParts, form, type Lent, MAX_FILE_BYTES, tokenOf } from './cloud.ts'
+import {
+  answerOf,
+  CloudCredentialError,
+  type CloudParts,
+  type Expiring,
+  form,
+  MAX_FILE_BYTES,
+  tokenOf,
+} from './cloud.ts'
 
 /** Authority and service domain of each Azure cloud. */
 const DOMAINS: Readonly<Record<string, string>> = {
@@ -19,7 +27,7 @@ const SERVICE = 'Microsoft Entra'
  * token of a service account (through the cluster's endpoint with `cloudCredentials.azure.identityBinding`), or, with
  * `managedIdentity`, the identity of the machine. Throws `CloudCredentialError`.
  */
-export async function azureToken(parts: CloudParts, service: AzureService): Promise<Lent<string>> {
+export async function azureToken(parts: CloudParts, service: AzureService): Promise<Expiring<string>> {
   const { env, config } = parts
   const asking = { ...parts, service }
   const isNamed = Boolean(env.AZURE_TENANT_ID && env.AZURE_CLIENT_ID)
@@ -33,7 +41,7 @@ export async function azureToken(parts: CloudParts, service: AzureService): Prom
 
 type AzureRequest = CloudParts & { readonly service: AzureService }
 
-async function federated(parts: AzureRequest, path: string): Promise<Lent<string>> {
+async function federated(parts: AzureRequest, path: string): Promise<Expiring<string>> {
   const token = (await readText(path, MAX_FILE_BYTES))?.trim()
   if (!token) throw new CloudCredentialError('Azure: the file of AZURE_FEDERATED_TOKEN_FILE cannot be read')
   return await entra(parts, {
@@ -42,7 +50,7 @@ async function federated(parts: AzureRequest, path: string): Promise<Lent<string
   })
 }
 
-async function entra(parts: AzureRequest, proof: Readonly<Record<string, string>>): Promise<Lent<string>> {
+async function entra(parts: AzureRequest, proof: Readonly<Record<string, string>>): Promise<Expiring<string>> {
   const { env, config } = parts
   const fields = {
     grant_type: 'client_credentials',
@@ -75,7 +83,7 @@ async function binding({ env }: CloudParts): Promise<{ base: string; caPEM?: str
 }
 
 /** Fetches the identity of the machine, or of the app if the platform has an endpoint for it. */
-async function machineToken(parts: AzureRequest): Promise<Lent<string>> {
+async function machineToken(parts: AzureRequest): Promise<Expiring<string>> {
   const { env } = parts
   const { IDENTITY_ENDPOINT: ofApp, IDENTITY_HEADER: proof } = env
   const service = 'the identity endpoint of Azure'

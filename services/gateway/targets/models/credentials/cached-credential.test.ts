@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import { CachedCredential } from './cached-credential.ts'
-import type { Lent } from './cloud.ts'
+import type { Expiring } from './cloud.ts'
 
 const MINUTE = 60_000
 
@@ -13,7 +13,7 @@ function setUp(lasts: number | null = 60 * MINUTE) {
   const logged: object[] = []
   const log: Log = { ...silentLog, error: (fields) => void logged.push(fields) }
   const cloud = { fetched: 0, down: false }
-  const lend = async (): Promise<Lent<string>> => {
+  const lend = async (): Promise<Expiring<string>> => {
     cloud.fetched++
     if (cloud.down) throw new Error('the cloud is down')
     return { value: `token-${cloud.fetched}`, expiresAt: lasts === null ? null : clock.now() + lasts }

@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Lent } from './cloud.ts'
+import type { Expiring } from './cloud.ts'
 
 /** Time before the expiration at which a credential is renewed, in milliseconds. Metadata services return a new one from then on. */
 const AHEAD_MS = 5 * 60_000
@@ -18,7 +18,7 @@ export interface CachedCredentialOptions<T> {
   readonly clock: Clock
   readonly log: Log
   /** Throws errors that contain no secret. */
-  lend(): Promise<Lent<T>>
+  lend(): Promise<Expiring<T>>
 }
 
 /**
@@ -27,7 +27,7 @@ export interface CachedCredentialOptions<T> {
  */
 export class CachedCredential<T> {
   readonly #options: CachedCredentialOptions<T>
-  #lent: Lent<T> | null = null
+  #lent: Expiring<T> | null = null
   #pauseMs = FIRST_PAUSE_MS
   #cancel: () => void = () => {}
   #first: Promise<void> | null = null
@@ -76,7 +76,7 @@ export class CachedCredential<T> {
   }
 
   /** Milliseconds until the next request, or null if none is needed. */
-  #until({ expiresAt }: Lent<T>): number | null {
+  #until({ expiresAt }: Expiring<T>): number | null {
     if (expiresAt === null) return null
     const left = expiresAt - this.#options.clock.now()
     return Math.max(LEAST_PAUSE_MS, left > 2 * AHEAD_MS ? left - AHEAD_MS : left / 2)

@@ -30,7 +30,7 @@ export function regional(config: CloudConfig, env: NodeJS.ProcessEnv): CloudConf
 }
 
 /** A credential with its expiration. */
-export interface Lent<T> {
+export interface Expiring<T> {
   readonly value: T
   /** Milliseconds since the epoch, or null for no expiration. */
   readonly expiresAt: number | null
@@ -47,7 +47,7 @@ export class CloudCredentialError extends Error {
 /** Deadline of one request, from connect to the end of the body, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000
 /** Maximum response size, in bytes; the longest tokens have about 20 KiB. */
-const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024
 /** Maximum size of a credential file, in bytes. */
 export const MAX_FILE_BYTES = 64 * 1024
 
@@ -66,7 +66,7 @@ export interface CloudRequest extends Pick<FetchOptions, 'method' | 'headers' | 
  */
 export async function answerOf(parts: Pick<CloudParts, 'dialer'>, request: CloudRequest): Promise<string> {
   const { service, url, purpose = 'cloud', ...options } = request
-  const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
+  const limits = { maxBytes: MAX_RESPONSE_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
   const { status, bytes } = await parts.dialer.fetchBytes(url, purpose, { ...options, ...limits }).catch((error) => {
     throw new CloudCredentialError(
       `${service} is not reachable: ${error instanceof Error ? error.message : 'no response'}`,
@@ -92,7 +92,7 @@ const TOKEN = /^[\x21-\x7e]+$/
  * Parses a token with `expires_in` in seconds (RFC 6749, section 5.1), which some clouds send as string; Azure's app endpoint sends the
  * expiration time, in seconds since the epoch. Throws `CloudCredentialError`.
  */
-export function tokenOf(text: string, service: string, clock: Clock): Lent<string> {
+export function tokenOf(text: string, service: string, clock: Clock): Expiring<string> {
   const { access_token: token, expires_in: seconds, expires_on: end } = membersOf(text, service)
   if (typeof token !== 'string' || !TOKEN.test(token))
     throw new CloudCredentialError(`${service} returned no access_token`)

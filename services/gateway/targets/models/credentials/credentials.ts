@@ -10,7 +10,7 @@ import { type OciIdentity, ociIdentity } from './oci.ts'
 import { type AwsSigning, type Cloud, type CredentialSource, cloudOf, filesOf } from './source.ts'
 
 /** Parts of a request for its signature. */
-export interface Presented {
+export interface RequestToSign {
   readonly origin: string
   /** Path and query. */
   readonly path: string
@@ -60,7 +60,7 @@ export class EndpointCredentials {
   }
 
   /** Also empty if the credential is missing: callers check `isReady` first. */
-  headers({ credential, wire }: RouteEndpoint, request: Presented): Headers {
+  headers({ credential, wire }: RouteEndpoint, request: RequestToSign): Headers {
     switch (credential.kind) {
       case 'none':
         return NOTHING
@@ -108,7 +108,7 @@ function keyHeader([name, prefix]: readonly [string, string], key: string | null
   return key === null ? NOTHING : { [name]: prefix + key }
 }
 
-function awsHeaders(credentials: AwsCredentials | null, signing: AwsSigning, request: Presented): Headers {
+function awsHeaders(credentials: AwsCredentials | null, signing: AwsSigning, request: RequestToSign): Headers {
   if (credentials === null) return NOTHING
   const { method, origin, path, body, at } = request
   const url = new URL(origin + path)
@@ -116,7 +116,7 @@ function awsHeaders(credentials: AwsCredentials | null, signing: AwsSigning, req
 }
 
 /** `project`: a compartment or project; by default the tenancy pays. */
-function ociHeaders(identity: OciIdentity | null, project: string, request: Presented): Headers {
+function ociHeaders(identity: OciIdentity | null, project: string, request: RequestToSign): Headers {
   if (identity === null) return NOTHING
   const { method, origin, path, body, at } = request
   const isProject = project !== '' && !/^ocid1\.(?:compartment|tenancy)\./.test(project)

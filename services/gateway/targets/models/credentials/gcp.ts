@@ -5,8 +5,8 @@ import {
   answerOf,
   CloudCredentialError,
   type CloudParts,
+  type Expiring,
   form,
-  type Lent,
   MAX_FILE_BYTES,
   membersOf,
   textIn,
@@ -25,7 +25,7 @@ const ASSERTION_SECONDS = 3600
  * `GOOGLE_APPLICATION_CREDENTIALS` (a service account, a workload identity federation or a user), else the metadata server of the
  * machine. Throws `CloudCredentialError`.
  */
-export async function gcpToken(parts: CloudParts): Promise<Lent<string>> {
+export async function gcpToken(parts: CloudParts): Promise<Expiring<string>> {
   const { GOOGLE_OAUTH_ACCESS_TOKEN: ready, GOOGLE_APPLICATION_CREDENTIALS: path } = parts.env
   if (ready && /^[\x21-\x7e]+$/.test(ready)) return { value: ready, expiresAt: null }
   if (!path) return await machineToken(parts)
@@ -48,12 +48,12 @@ async function requestToken(
   parts: CloudParts,
   url: string,
   fields: Readonly<Record<string, string>>,
-): Promise<Lent<string>> {
+): Promise<Expiring<string>> {
   return tokenOf(await answerOf(parts, { service: SERVICE, url, ...form(fields) }), SERVICE, parts.clock)
 }
 
 /** RFC 7523: the service account signs its assertion. */
-async function accountToken(parts: CloudParts, file: JsonObject): Promise<Lent<string>> {
+async function accountToken(parts: CloudParts, file: JsonObject): Promise<Expiring<string>> {
   const url = typeof file.token_uri === 'string' ? file.token_uri : TOKEN_URL
   const issuedAt = Math.floor(parts.clock.now() / 1000)
   const claims = {
@@ -82,7 +82,7 @@ function signature(text: string, pem: string): Uint8Array {
   }
 }
 
-async function userToken(parts: CloudParts, file: JsonObject): Promise<Lent<string>> {
+async function userToken(parts: CloudParts, file: JsonObject): Promise<Expiring<string>> {
   return await requestToken(parts, TOKEN_URL, {
     grant_type: 'refresh_token',
     client_id: textIn(file, 'client_id', FILE),
@@ -92,7 +92,7 @@ async function userToken(parts: CloudParts, file: JsonObject): Promise<Lent<stri
 }
 
 /** RFC 8693: exchanges a token of another issuer, from a file, for one of Google; optionally impersonates an account. */
-async function federatedToken(parts: CloudParts, file: JsonObject): Promise<Lent<string>> {
+async function federatedToken(parts: CloudParts, file: JsonObject): Promise<Expiring<string>> {
   const token = await requestToken(parts, textIn(file, 'token_url', FILE), {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
@@ -115,7 +115,7 @@ async function subjectToken({ credential_source: source }: JsonObject): Promise<
   return type === 'json' ? textIn(membersOf(text, 'the subject token'), String(field), 'the subject token') : text
 }
 
-async function impersonated(parts: CloudParts, url: string, token: string): Promise<Lent<string>> {
+async function impersonated(parts: CloudParts, url: string, token: string): Promise<Expiring<string>> {
   const service = 'generateAccessToken of Google'
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
   const body = JSON.stringify({ scope: [SCOPE] })
@@ -125,7 +125,7 @@ async function impersonated(parts: CloudParts, url: string, token: string): Prom
   return { value: textIn(members, 'accessToken', service), expiresAt }
 }
 
-async function machineToken(parts: CloudParts): Promise<Lent<string>> {
+async function machineToken(parts: CloudParts): Promise<Expiring<string>> {
   const host = parts.config.gcp.metadataHost || parts.env.GCE_METADATA_HOST || '169.254.169.254'
   const service = 'the metadata server of Google Cloud'
   const url = `http://${host}/computeMetadata/v1/instance/service-accounts/default/token`

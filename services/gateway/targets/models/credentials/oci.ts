@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { readText } from '@plat/config'
 import type { OciKey } from '@plat/http'
-import { CloudCredentialError, type CloudParts, type Lent, MAX_FILE_BYTES } from './cloud.ts'
+import { CloudCredentialError, type CloudParts, type Expiring, MAX_FILE_BYTES } from './cloud.ts'
 
 /** Lifetime of a key read from files, in milliseconds: then they are read again, since keys are rotated. */
 const READ_AGAIN_MS = 15 * 60_000
@@ -17,7 +17,7 @@ export interface OciIdentity extends OciKey {
  * Reads a signing key of Oracle Cloud from the first source in the environment: `OCI_CLI_USER`, `OCI_CLI_TENANCY`, `OCI_CLI_FINGERPRINT` and
  * `OCI_CLI_KEY_FILE`, else the profile `OCI_CLI_PROFILE` (`DEFAULT`) of `OCI_CLI_CONFIG_FILE` (`~/.oci/config`). Throws `CloudCredentialError`.
  */
-export async function ociIdentity({ env, clock }: CloudParts): Promise<Lent<OciIdentity>> {
+export async function ociIdentity({ env, clock }: CloudParts): Promise<Expiring<OciIdentity>> {
   const settings = env.OCI_CLI_KEY_FILE ? ofEnvironment(env) : await ofProfile(env)
   const { user, tenancy, fingerprint, key_file: file, pass_phrase: passphrase } = settings
   if (!user || !tenancy || !fingerprint || !file)

@@ -9,7 +9,7 @@ import { gcpToken } from './gcp.ts'
  * Cloud credentials for features other than models (docs/spec/gateway.md, `cloudCredentials`). A cloud is queried at the first use, which
  * waits; from then on the credentials are renewed ahead of time. Rejects without credentials.
  */
-export interface CloudLoans {
+export interface CloudCredentials {
   aws(): Promise<AwsCredentials>
   /** Returns a token for the ingestion of logs by Azure Monitor. */
   azure(): Promise<string>
@@ -18,9 +18,9 @@ export interface CloudLoans {
 }
 
 /** Sends no request before the first use. */
-export function createCloudLoans(
+export function createCloudCredentials(
   options: Omit<CloudParts, 'config'> & { readonly config: { readonly cloudCredentials: CloudConfig } },
-): CloudLoans {
+): CloudCredentials {
   const parts = { ...options, config: regional(options.config.cloudCredentials, options.env) }
   const { clock, log } = parts
   const aws = new CachedCredential({ name: 'aws', clock, log, lend: () => awsCredentials(parts) })

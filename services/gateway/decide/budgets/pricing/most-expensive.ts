@@ -5,7 +5,7 @@ import { pricingSlot } from './pricing.ts'
 import type { PriceTable } from './table.ts'
 
 /** Returns the prices of the endpoints that may serve a call, most expensive for this call first; null if none has a price. */
-export function dearestFirst(
+export function mostExpensiveFirst(
   table: Pick<PriceTable, 'model'>,
   demand: ModelDemand,
   maxTokens: number,

@@ -5,7 +5,7 @@ import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { closed, listening } from '@plat/testkit/local'
-import { createCloudLoans } from './loans.ts'
+import { createCloudCredentials } from './cloud-credentials.ts'
 import { noClouds } from './testing.ts'
 
 /** A token endpoint that numbers its responses, with a log of its requests. */
@@ -24,7 +24,7 @@ async function authority(t: TestContext) {
 
 function loans(t: TestContext, env: NodeJS.ProcessEnv, gcp = noClouds.gcp) {
   const dialer = createDialer({ log: silentLog })
-  const made = createCloudLoans({
+  const made = createCloudCredentials({
     config: { cloudCredentials: { ...noClouds, gcp } },
     env,
     dialer,
