@@ -18,7 +18,7 @@ export function program(child: readonly string[] = []): Command {
       commandDescription: (command) => command.description() || command.summary(),
     })
     .configureOutput({
-      outputError: (text, write) => write(`${oneLine(text)}\n`),
+      outputError: (text, write) => write(`${oneLine(text, plat)}\n`),
     })
     .addHelpText(
       'after',
@@ -42,14 +42,25 @@ Start here:
 }
 
 /** Returns an error of the parser as one line with the next step: the name that was meant, else where to look. */
-function oneLine(text: string): string {
+function oneLine(text: string, plat: Command): string {
   const [problem = '', hint = ''] = text
     .replace(/^error: /, 'plat: ')
     .replace(/--(?=\w)/g, '-')
     .trim()
     .split('\n')
-  const [, meant] = /^\(Did you mean (.+)\?\)$/.exec(hint) ?? []
-  return `${problem}; ${meant === undefined ? 'add -help to see how it is written' : `did you mean ${meant}?`}`
+  const [, unknown] = /unknown command '(.+)'$/.exec(problem) ?? []
+  const [, similar] = /^\(Did you mean (.+)\?\)$/.exec(hint) ?? []
+  const meant = similar ?? (unknown === undefined ? undefined : placesOf(unknown, plat))
+  if (meant !== undefined) return `${problem}; did you mean ${meant}?`
+  return `${problem}; ${unknown === undefined ? 'add -help to see how it is written' : 'plat help lists the commands'}`
+}
+
+/** Returns the commands that have a command of this name, such as `approvals watch`; undefined when there are none. */
+function placesOf(name: string, plat: Command): string | undefined {
+  const places = plat.commands
+    .filter(({ commands }) => commands.some((command) => command.name() === name))
+    .map((parent) => `${parent.name()} ${name}`)
+  return places.length === 0 ? undefined : places.join(' or ')
 }
 
 /** Runs one command line; answers its exit code. Mistakes are one line on stderr, usage mistakes exit 2. */

@@ -81,7 +81,8 @@ const COMMANDS: readonly (readonly [mistake: string, args: (dir: string) => read
   ['no program to run', (dir) => ['run', '-dir', dir, 'a'], /say what to run: plat run <agent> -- <command>/],
   ['a misspelt command', () => ['validat'], /^plat: unknown command 'validat'; did you mean validate\?\n$/],
   ['a misspelt flag', (dir) => ['up', dir, '-lisen', '1'], /^plat: unknown option '-lisen'; did you mean -listen\?\n$/],
-  ['a command like no other', () => ['xyzzy'], /^plat: unknown command 'xyzzy'; add -help to see how it is written\n$/],
+  ['a command like no other', () => ['xyzzy'], /^plat: unknown command 'xyzzy'; plat help lists the commands\n$/],
+  ['a command without its group', () => ['watch'], /^plat: unknown command 'watch'; did you mean approvals watch\?\n$/],
   [
     'a missing argument',
     () => ['show'],

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { run } from '../run/run.ts'
 import type { Output } from '../shared/output.ts'
+import { status } from '../status/status.ts'
 import { printed, putResource } from '../testing/commands.ts'
 import { startUp, type Up } from '../up/up.ts'
 import { parseTarget, revocationsLift, revocationsList, revoke } from './revoke.ts'
@@ -96,9 +97,8 @@ test('when plat run ends, its session is revoked beyond the end of its token', a
   assert.ok(Date.parse(one?.expiresAt ?? '') > Date.now() + 10 * 60_000, String(one?.expiresAt))
   const list = async (all: boolean) =>
     (await printed((output) => revocationsList({ dir, output: 'table', all }, output))).text
-  assert.equal(
-    await list(false),
-    '1 of sessions whose plat run has ended are not listed; -all lists them\nno revocations',
-  )
+  assert.equal(await list(false), 'not listed: 1 revocation of ended runs; -all lists them\nno revocations')
+  const found = await printed((output) => status({ dir, output: 'table' }, output))
+  assert.match(found.text, /^revocations +0, and 1 of ended runs$/m)
   assert.match(await list(true), /session:default\/assistant\/run-\S+ +revoke .* plat run has ended$/m)
 })

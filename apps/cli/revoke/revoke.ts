@@ -104,7 +104,7 @@ export async function revocationsList(
     options.all !== true && isForPeople(options.output) && reason === RUN_ENDED
   const revocations = found.filter((one) => !isHidden(one))
   const hidden = found.length - revocations.length
-  if (hidden > 0) output.err(`${hidden} of sessions whose plat run has ended are not listed; -all lists them`)
+  if (hidden > 0) output.err(`not listed: ${counted(hidden, 'revocation')} of ended runs; -all lists them`)
   if (revocations.length === 0 && isForPeople(options.output)) {
     output.out('no revocations')
     return 0

@@ -4,6 +4,7 @@ import { isRevocationView } from '@plat/gateway/revocations'
 import { FILE_KINDS } from '@plat/operator'
 import { API_VERSION, kinds } from '@plat/resources'
 import { callerLine, isWhoami } from '../login/whoami.ts'
+import { RUN_ENDED } from '../revoke/revoke.ts'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { EXIT } from '../shared/exit-codes.ts'
 import { findGateway } from '../shared/gateway.ts'
@@ -48,6 +49,8 @@ interface Status {
   }
   readonly pendingApprovals: number
   readonly revocations: number
+  /** How many of them ended the session of a `plat run`. */
+  readonly revocationsOfEndedRuns: number
   /** Servers that plat up runs; absent if there are none. */
   readonly stdioServers?: readonly ServerStatus[]
 }
@@ -74,6 +77,7 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
   ])
   const who = await admin(env, 'GET', '/v1/whoami')
   const caller = isWhoami(who) ? who.by : ''
+  const revocations = await adminList(env, '/v1/revocations', isRevocationView)
   const found: Status = {
     dir: home?.dir ?? null,
     gateway,
@@ -85,7 +89,8 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
     warnings,
     ledger,
     pendingApprovals: (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).length,
-    revocations: (await adminList(env, '/v1/revocations', isRevocationView)).length,
+    revocations: revocations.length,
+    revocationsOfEndedRuns: revocations.filter(({ reason }) => reason === RUN_ENDED).length,
     ...(home !== null && (await stdioServersOf(home))),
   }
   if (format === 'name') output.out(found.gateway.url)
@@ -137,6 +142,12 @@ async function countResources(env: HomeEnv): Promise<Status['resources']> {
 }
 
 /** The condition Ready is false where a resource is refused. */
+/** Revocations of ended runs are expected, and are named as such. */
+function revocationsLine({ revocations, revocationsOfEndedRuns: ended }: Status): string {
+  const others = revocations - ended
+  return `${others}${ended === 0 ? '' : `, and ${ended} of ended runs`}${others === 0 ? '' : '; see plat revocations list'}`
+}
+
 function isRefused(item: unknown): boolean {
   const conditions = isObject(item) && isObject(item.status) ? item.status.conditions : null
   const all: readonly unknown[] = Array.isArray(conditions) ? conditions : []
@@ -147,7 +158,7 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
   const { gateway, admin: api, identity, resources, ledger } = found
   const service = ({ url, ready }: Service) => `${url} ${ready ? 'ready' : 'not ready'}`
   const counts = Object.entries(resources).map(([plural, { declared, inForce }]) =>
-    inForce === declared ? `${declared} ${plural}` : `${inForce} of ${declared} ${plural}`,
+    inForce === declared ? `${plural} ${declared}` : `${plural} ${inForce} of ${declared}`,
   )
   printObject(output, 'table', {
     ...(found.dir !== null && { directory: plain(found.dir) }),
@@ -162,7 +173,7 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
     }),
     checkpoint: ledger.checkpointUpTo === null ? 'none yet' : `up to record ${ledger.checkpointUpTo}`,
     approvals: `${found.pendingApprovals} pending${found.pendingApprovals === 0 ? '' : '; decide with plat approvals watch'}`,
-    revocations: `${found.revocations}${found.revocations === 0 ? '' : '; see plat revocations list'}`,
+    revocations: revocationsLine(found),
     ...Object.fromEntries((found.stdioServers ?? []).map((one) => [`server ${one.key}`, stdioLine(one)])),
   })
   const lines = [
