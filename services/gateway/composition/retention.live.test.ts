@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import {
   ArchivedError,
@@ -174,7 +174,58 @@ test('held and damaged segments stay while later ones leave, and unreadable hold
   assert.deepEqual(stillHere(auditPath, segments), [third])
 })
 
-test('an archive that fails keeps the segments; a crash before the file was removed is completed', async (t) => {
+/** Faults of the two requests of a small segment: PUT and GET. */
+const FAULTS_OF_A_SEGMENT = [
+  ...([
+    ['refused', 0],
+    ['refused', 1],
+    ['no response', 0],
+    ['status 503', 0],
+  ] as const),
+  ...([
+    ['status 403', 1],
+    ['changed', 1],
+    ['truncated', 1],
+    ['short', 1],
+  ] as const),
+] as const
+
+test('whatever fails at S3, no segment leaves; each failure is logged and counted, and later all leave', async (t) => {
+  const s3 = await startS3(t, 'secret')
+  const fixture = await setUp(t, { archive: 's3', days: 1, s3 })
+  const { auditPath, audit, clock, gauge, logged, key } = fixture
+  const segments = await fill(fixture, 3)
+  const content = new Map(filesOf(auditPath).map((name) => [name, readFileSync(join(auditPath, '..', name))]))
+  await audit.checkpoints.last(true)
+  await clock.advance(DAY_MS + 3_600_000)
+  s3.behaves = 'dead'
+  fixture.start()
+  await untilPass(fixture, () => gauge('retention_failures_total') >= 1, 'the first failure')
+  s3.behaves = 'well'
+  for (const [kind, at] of FAULTS_OF_A_SEGMENT) {
+    const [before, lines] = [gauge('retention_failures_total'), logged.length]
+    s3.requests.length = 0
+    s3.fault = { at, kind }
+    if (kind === 'refused' && at === 0) s3.stop()
+    await untilPass(fixture, () => gauge('retention_failures_total') > before, `${kind} at request ${at}`)
+    s3.fault = null
+    assert.equal(stillHere(auditPath, segments).length, segments.length, `${kind} at request ${at}`)
+    assert.match(logged.slice(lines).join(), /cannot leave, will retry/)
+    assert.ok((await listed(auditPath)).every(({ left }) => left === null))
+    await s3.start()
+  }
+  assert.ok(!readFileSync(auditPath, 'utf8').includes('segment.left'))
+  assert.match(logged.join('\n'), /\.jsonl: status 503 \(SlowDown\)/)
+  await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'all to leave')
+  for (const { archive, first } of (await listed(auditPath)).filter(({ left }) => left !== null)) {
+    const stored = s3.objects.get(new URL(archive ?? '').pathname)
+    const own = content.get(basename(archive ?? ''))
+    assert.ok(own === undefined || stored?.equals(own), `segment ${first} in the archive`)
+  }
+  assert.equal((await verifyLedger(auditPath, { beside: true, key: key.pub })).exitCode, 0)
+})
+
+test('an archive that differs keeps the segments; a crash before the file was removed is completed', async (t) => {
   const s3 = await startS3(t, 'secret')
   s3.behaves = 'corrupt'
   const fixture = await setUp(t, { archive: 's3', days: 1, s3 })

@@ -6,7 +6,7 @@ import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
-import { startS3 } from '../testing/s3.ts'
+import { S3_FAULTS, type S3Fault, type S3Server, startS3 } from '../testing/s3.ts'
 import { type ArchiveConfig, createArchive } from './create.ts'
 
 const SECRET = 'secret-key'
@@ -20,15 +20,15 @@ function sourceOf(size: number): { readonly path: string; readonly bytes: Buffer
   return { path, bytes }
 }
 
-async function s3(t: TestContext) {
-  const server = await startS3(t, SECRET)
+async function s3(t: TestContext, timeoutSeconds = 20, server?: S3Server) {
+  server ??= await startS3(t, SECRET)
   const awsCredentialsDir = tempFolder()
   writeFileSync(join(awsCredentialsDir, 'access-key-id'), 'AKIA')
   writeFileSync(join(awsCredentialsDir, 'secret-access-key'), SECRET)
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
   const archive = createArchive(
-    { ...unset, archive: 's3', url: server.url, region: 'eu-1', awsCredentialsDir },
+    { ...unset, archive: 's3', url: server.url, region: 'eu-1', awsCredentialsDir, timeoutSeconds },
     { dialer, clock: systemClock, clouds: { aws: () => Promise.reject(new Error('none')) } },
   )
   assert.ok(archive !== null)
@@ -75,6 +75,48 @@ test('a copy in S3 that differs, or is not completed, is refused, and nothing of
   assert.notEqual(await put(large.path), 'stored')
   server.behaves = 'well'
   assert.equal(await put(large.path), 'stored')
+})
+
+/** Whether a fault of this kind in this request must be an error; else the copy is whole. */
+function mustFail(kind: S3Fault, request: string): boolean | null {
+  // The client may repeat a GET of which the connection ended.
+  if (request.startsWith('GET') && (kind === 'reset' || kind === 'no response')) return null
+  if (kind === 'wrong tag') return request.startsWith('PUT') && request.includes('partNumber')
+  return ['changed', 'short', 'long'].includes(kind) ? request.startsWith('GET') : true
+}
+
+test('whatever fails at whichever request to S3, an upload is an error or the copy is whole', async (t) => {
+  const { server, archive } = await s3(t)
+  const { archive: impatient } = await s3(t, 0.2, server)
+  const { path, bytes } = sourceOf(5 * 1024 * 1024 + 1000)
+  const put = async (name: string, using = archive) =>
+    await using.put(path, name).then(
+      () => '',
+      ({ message }: Error) => message,
+    )
+  const isWhole = (name: string) => server.objects.get(`/bucket/plat/${name}`)?.equals(bytes) === true
+  assert.equal(await put('id/well'), '')
+  const requests = [...server.requests]
+  assert.equal(requests.length, 6, requests.join('\n'))
+  for (const kind of S3_FAULTS) {
+    for (const [at, request] of requests.entries()) {
+      const name = `id/${kind}-${at}`.replaceAll(' ', '-')
+      server.requests.length = 0
+      server.fault = { at, kind }
+      if (kind === 'refused' && at === 0) server.stop()
+      const failed = await put(name, kind === 'stall' ? impatient : archive)
+      const what = `${kind} at ${request}: ${failed}`
+      assert.equal(failed !== '', mustFail(kind, request) ?? failed !== '', what)
+      assert.ok(failed === '' ? isWhole(name) : !failed.includes(SECRET), what)
+      // An upload of which the ID was never received cannot be aborted, nor one while there is no server.
+      if (kind !== 'refused' && at > 0) assert.equal(server.uploads.size, 0, what)
+      server.fault = null
+      await server.start()
+      server.uploads.clear()
+    }
+    assert.equal(await put(`id/${kind}-again`.replaceAll(' ', '-')), '', kind)
+    assert.ok(isWhole(`id/${kind}-again`.replaceAll(' ', '-')))
+  }
 })
 
 test('a file is copied into a folder whole or not at all, and never onto itself', async () => {

@@ -1,26 +1,41 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { TestContext } from 'node:test'
 import { listening } from '@plat/testkit/local'
 
 /** How the server behaves: `corrupt` stores a changed byte, `refuse` responds to uploads with 403, `late error` fails the last step of an upload with 200. */
 export type S3Behavior = 'well' | 'corrupt' | 'refuse' | 'late error' | 'dead'
 
+/**
+ * Faults of one request. `reset`: the connection ends before the body was read; `no response`: after the request was carried out. `truncated`: the response
+ * ends before its length; `short` and `long`: it is whole, with a byte less or more than requested. `wrong tag`: its ETag is not one.
+ */
+export const S3_FAULTS = [
+  ...(['refused', 'reset', 'no response', 'status 503', 'status 403'] as const),
+  ...(['wrong tag', 'changed', 'truncated', 'short', 'long', 'stall'] as const),
+] as const
+export type S3Fault = (typeof S3_FAULTS)[number]
+
 export interface S3Server {
   readonly url: string
   readonly objects: Map<string, Buffer>
   /** Uploads that were begun and neither completed nor aborted. */
-  readonly uploads: ReadonlyMap<string, unknown>
+  readonly uploads: Pick<Map<string, unknown>, 'size' | 'clear'>
   readonly requests: string[]
   behaves: S3Behavior
+  /** Fault of the request with this index in `requests`. */
+  fault: { readonly at: number; readonly kind: S3Fault } | null
+  /** Refuses connections, and accepts them again. */
+  stop(): void
+  start(): Promise<void>
 }
 
 /** An S3 server with uploads of several parts and ranges, which verifies each signature and the hash of each body. */
 export async function startS3(t: TestContext, secret: string): Promise<S3Server> {
   const objects = new Map<string, Buffer>()
   const uploads = new Map<string, Map<number, Buffer>>()
-  const state: Pick<S3Server, 'requests'> & { behaves: S3Behavior } = { behaves: 'well', requests: [] }
+  const state: Pick<S3Server, 'requests' | 'behaves' | 'fault'> = { behaves: 'well', requests: [], fault: null }
   const answer = (request: IncomingMessage, body: Buffer): Answer => {
     const url = new URL(request.url ?? '', 'http://s3')
     const key = url.pathname
@@ -58,18 +73,31 @@ export async function startS3(t: TestContext, secret: string): Promise<S3Server>
     return { status: 200, text: '<CompleteMultipartUploadResult/>' }
   }
   const server = createServer(async (request, response) => {
+    const { fault } = state
+    const kind = fault?.at === state.requests.length ? fault.kind : null
     const chunks: Buffer[] = []
+    if (kind === 'reset') {
+      state.requests.push('reset')
+      return void request.socket.destroy()
+    }
     for await (const chunk of request) chunks.push(chunk)
     if (state.behaves === 'dead') return void request.socket.destroy()
-    const { status, text = '', bytes = Buffer.from(text), etag } = answer(request, Buffer.concat(chunks))
-    response.writeHead(status, etag === undefined ? {} : { etag }).end(bytes)
+    const answered = answer(request, Buffer.concat(chunks))
+    if (fault?.kind === 'refused' && fault.at === state.requests.length) {
+      response.setHeader('connection', 'close')
+      server.close()
+    }
+    if (kind === null) send(response, answered)
+    else sendWithFault(response, answered, kind)
   })
   const port = await listening(server)
   t.after(() => {
     server.close()
     server.closeAllConnections()
   })
-  return Object.assign(state, { url: `http://127.0.0.1:${port}/bucket/plat`, objects, uploads })
+  const stop = () => void server.close()
+  const start = async () => void (server.listening || (await listening(server, '127.0.0.1', port)))
+  return Object.assign(state, { stop, start, url: `http://127.0.0.1:${port}/bucket/plat`, objects, uploads })
 }
 
 interface Answer {
@@ -77,6 +105,25 @@ interface Answer {
   readonly text?: string
   readonly bytes?: Buffer
   readonly etag?: string
+}
+
+function send(response: ServerResponse, { status, text = '', bytes = Buffer.from(text), etag }: Answer): void {
+  response.writeHead(status, etag === undefined ? {} : { etag }).end(bytes)
+}
+
+function sendWithFault(response: ServerResponse, answer: Answer, kind: S3Fault): void {
+  const { text = '', bytes = Buffer.from(text), status, etag } = answer
+  if (kind === 'no response') response.socket?.destroy()
+  else if (kind.startsWith('status '))
+    send(response, { status: Number(kind.slice('status '.length)), text: '<Error><Code>SlowDown</Code></Error>' })
+  else if (kind === 'wrong tag') send(response, { ...answer, etag: '"<Part>"' })
+  else if (kind === 'changed') send(response, { ...answer, bytes: changed(bytes) })
+  else if (kind === 'short') send(response, { ...answer, bytes: bytes.subarray(1) })
+  else if (kind === 'long') send(response, { ...answer, bytes: Buffer.concat([bytes, Buffer.from('x')]) })
+  else if (kind === 'truncated') {
+    response.writeHead(status, { 'content-length': bytes.length + 1, ...(etag !== undefined && { etag }) })
+    response.write(bytes, () => response.socket?.destroy())
+  }
 }
 
 function changed(body: Buffer): Buffer {
