@@ -35,7 +35,7 @@ export interface S3Server {
 export async function startS3(t: TestContext, secret: string): Promise<S3Server> {
   const objects = new Map<string, Buffer>()
   const uploads = new Map<string, Map<number, Buffer>>()
-  const state: Pick<S3Server, 'requests' | 'behaves' | 'fault'> = { behaves: 'well', requests: [], fault: null }
+  const state: Controls = { behaves: 'well', requests: [], fault: null }
   const answer = (request: IncomingMessage, body: Buffer): Answer => {
     const url = new URL(request.url ?? '', 'http://s3')
     const key = url.pathname
@@ -72,23 +72,30 @@ export async function startS3(t: TestContext, secret: string): Promise<S3Server>
     uploads.delete(uploadId)
     return { status: 200, text: '<CompleteMultipartUploadResult/>' }
   }
+  return Object.assign(await serve(t, state, answer), { objects, uploads })
+}
+
+type Controls = Pick<S3Server, 'requests' | 'behaves' | 'fault'>
+
+/** Serves requests, with the fault that `controls` name. */
+async function serve(t: TestContext, controls: Controls, answer: (request: IncomingMessage, body: Buffer) => Answer) {
   const server = createServer(async (request, response) => {
-    const { fault } = state
-    const kind = fault?.at === state.requests.length ? fault.kind : null
+    const { fault } = controls
+    const kind = fault?.at === controls.requests.length ? fault.kind : null
     const chunks: Buffer[] = []
     if (kind === 'reset') {
-      state.requests.push('reset')
+      controls.requests.push('reset')
       return void request.socket.destroy()
     }
     for await (const chunk of request) chunks.push(chunk)
-    if (state.behaves === 'dead') return void request.socket.destroy()
-    const answered = answer(request, Buffer.concat(chunks))
-    if (fault?.kind === 'refused' && fault.at === state.requests.length) {
+    if (controls.behaves === 'dead') return void request.socket.destroy()
+    const reply = answer(request, Buffer.concat(chunks))
+    if (fault?.kind === 'refused' && fault.at === controls.requests.length) {
       response.setHeader('connection', 'close')
       server.close()
     }
-    if (kind === null) send(response, answered)
-    else sendWithFault(response, answered, kind)
+    if (kind === null) send(response, reply)
+    else sendWithFault(response, reply, kind)
   })
   const port = await listening(server)
   t.after(() => {
@@ -97,7 +104,7 @@ export async function startS3(t: TestContext, secret: string): Promise<S3Server>
   })
   const stop = () => void server.close()
   const start = async () => void (server.listening || (await listening(server, '127.0.0.1', port)))
-  return Object.assign(state, { stop, start, url: `http://127.0.0.1:${port}/bucket/plat`, objects, uploads })
+  return Object.assign(controls, { stop, start, url: `http://127.0.0.1:${port}/bucket/plat` })
 }
 
 interface Answer {
