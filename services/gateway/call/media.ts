@@ -23,6 +23,7 @@ export interface MediaDemand {
 const SCOPES: Readonly<Partial<Record<Operation, string>>> = {
   'model.image': 'models.images:',
   'model.audio': 'models.audio:',
+  'model.file': 'models.files:',
 }
 const CHAT_SCOPE = 'models:'
 

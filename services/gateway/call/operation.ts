@@ -13,6 +13,7 @@ export type Operation =
   | 'model.embed'
   | 'model.image'
   | 'model.audio'
+  | 'model.file'
   | 'model.info'
   | 'a2a.send'
   | 'a2a.follow'

@@ -110,6 +110,8 @@ function createStoredReview({ models, stored, taint }: Features) {
     endpointOf: ({ snapshot, facts: { target } }) => models.route(snapshot, target.key)?.endpoints[0] ?? null,
     labelsOf: (caller) => taint.labelsOf(caller),
     keepResponse: (storing, ids) => stored.keepResponse(storing, ids),
+    keepFile: (storing, id) => stored.keepFile(storing, id),
+    release: (account, id) => stored.release(account, id),
   })
 }
 

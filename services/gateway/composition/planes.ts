@@ -19,7 +19,7 @@ import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
-export function modelPlane(shared: Shared, { models, budgets, revocations }: Features): Plane {
+export function modelPlane(shared: Shared, { models, stored, budgets, revocations }: Features): Plane {
   const { config, clock, metrics, log, keep } = shared
   const { isRevoked } = revocations
   const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))
@@ -41,6 +41,7 @@ export function modelPlane(shared: Shared, { models, budgets, revocations }: Fea
     cache,
     metrics,
     affords: budgets.affords,
+    files: stored,
     limits: budgets.limits,
   })
 }

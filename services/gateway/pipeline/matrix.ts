@@ -163,6 +163,14 @@ export const matrix = {
     reviews: ['redact', 'guard', 'mark', 'meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the sound',
   },
+  'model.file': {
+    ...plain,
+    covers: 'files, files/<id>, files/<id>/content',
+    built: true,
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'bind', 'mark'],
+    note: 'owner of the file only; lists have only own files; taints, policy: if `modelPolicy` is `policy`; redact: not the files',
+  },
   'model.info': {
     ...emptyRow,
     covers: 'models, messages/count_tokens',
@@ -250,6 +258,7 @@ export const scopeOnlyModels: Matrix = {
   'model.embed': withoutPolicy(matrix['model.embed']),
   'model.image': withoutPolicy(matrix['model.image']),
   'model.audio': withoutPolicy(matrix['model.audio']),
+  'model.file': withoutPolicy(matrix['model.file']),
 }
 
 function withoutPolicy(row: Row): Row {

@@ -23,8 +23,10 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
   return (call: Call<'target'>): ModelDemand | null => {
     const { body, snapshot } = call
     const { key, tool } = call.facts.target
-    const way = body instanceof ModelBody && tool !== null ? route(snapshot, key) : null
-    if (!(body instanceof ModelBody) || tool === null || way === null) return null
+    // Files are not charged.
+    if (!(body instanceof ModelBody) || tool === null || call.operation === 'model.file') return null
+    const way = route(snapshot, key)
+    if (way === null) return null
     const answering = answeredBy(call)
     const { inputTokensAtMost, options, choices, maxTokens } = body.request
     const inputTokens = inputBound(body, way, call.name)
@@ -90,7 +92,7 @@ export interface AnsweringModel {
 export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<DemandRoute, 'endpoints'> | null) {
   return (call: Call<'target'>): AnsweringModel | null => {
     const { key, kind } = call.facts.target
-    const way = kind === 'model' ? route(call.snapshot, key) : null
+    const way = kind === 'model' && call.operation !== 'model.file' ? route(call.snapshot, key) : null
     if (way === null) return null
     const endpoint = answeredBy(call) ?? way.endpoints[0]
     return { key: pricedOf(endpoint, call).key, region: endpoint.region }

@@ -20,14 +20,14 @@ import type { Plane } from '../../pipeline/plane.ts'
 import { pendingStream, refusal, terminalError } from './answer.ts'
 import type { CachePolicy, ResponseCache } from './cache/cache.ts'
 import { pricedOf } from './demand.ts'
-import { type CallersModels, listModels, type ModelLists } from './directory/listing.ts'
+import { type CallersModels, type FileLists, listFiles, listModels, type ModelLists } from './directory/listing.ts'
 import { TemplateCache } from './events/templates.ts'
 import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
 import { noteForwarded } from './note.ts'
 import { read } from './read.ts'
 import { translatedFor } from './translate/translated.ts'
 import type { UploadLimits } from './uploads/spool.ts'
-import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
+import { Addresses, type Credentials, fileAddress, type ModelEndpoint } from './upstream/endpoint.ts'
 import { type Failover, kindOf, type LatencyMeter, type Turn, tryInTurn } from './upstream/failover.ts'
 import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
@@ -90,6 +90,8 @@ export interface ModelPlaneOptions extends UploadLimits, Omit<Forwarder, 'circui
   readonly residencyFault: (snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>) => string | null
   /** Returns true if the hold of a call covers the price of an endpoint. */
   readonly affords: (call: Call<'target' | 'hold'>, priced: PricedModel) => boolean
+  /** Files of callers. */
+  readonly files: FileLists
 }
 
 /**
@@ -123,6 +125,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
   readonly #budgets = new WeakMap<ModelRoute, RetryBudget>()
   readonly #backoff: Backoff
   readonly #cache: ResponseCache
+  readonly #lists: FileLists
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
@@ -136,6 +139,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, ids: options.ids })
     this.#affords = options.affords
     this.#cache = options.cache
+    this.#lists = options.files
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
@@ -172,6 +176,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
     const sent = head === 'sent'
     noteForwarded(call.wire)
+    if (call.operation === 'model.file') return this.#files(call, route, sent)
     const { cache: policy } = route
     if (policy === null || call.body === null) return this.#send(call, route, sent)
     const [first] = route.endpoints
@@ -188,9 +193,29 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     if (route.endpoints.length > 1 || route.retries !== null) return this.#inTurn(call, route, sent)
     if (!this.credentials.isReady(endpoint))
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-    const context = this.#contextFor({ call, endpoint, sent, movesOn: never }, call.facts.target.tool)
+    const model = call.operation === 'model.file' ? null : call.facts.target.tool
+    const context = this.#contextFor({ call, endpoint, sent, movesOn: never }, model)
     if (isDenial(context)) return context
     return whenReady(this.rates.take(endpoint, call), forwarded, this, context)
+  }
+
+  /** Files are stored at one endpoint, and no other is tried. */
+  #files(
+    call: Call<'identity' | 'target' | 'hold'>,
+    route: ModelRoute,
+    sent: boolean,
+  ): Denial | Promise<Reply | Denial> {
+    const endpoint = route.endpoints.find((one) => this.unfit(one, call) === null)
+    if (endpoint === undefined)
+      return deny('upstream_error', `the endpoint of ${call.server} that stores the files cannot serve the call`)
+    if (call.method !== 'files/list') return this.#send(call, { ...route, endpoints: [endpoint], retries: null }, sent)
+    const turn = { call, endpoint, sent, movesOn: never }
+    const request = (id: string): Forwarding | Denial => {
+      const context = this.#contextFor(turn, null)
+      if (isDenial(context)) return context
+      return new Forwarding(this, { ...context, address: fileAddress(endpoint.upstream, call.method, id) })
+    }
+    return listFiles(this.#lists, call, { endpoint, request })
   }
 
   #inTurn(call: Call<'identity' | 'target' | 'hold'>, route: ModelRoute, sent: boolean): Promise<Reply | Denial> {
@@ -220,7 +245,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     const jurisdiction = endpoint.jurisdictionFor(call.name)
     const { dataClass } = call.facts.target
     if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
-    if (call.facts.target.tool === null) return null
+    if (call.facts.target.tool === null || call.operation === 'model.file') return null
     const model = endpoint.modelFor(call.name)
     if (model === null || !this.#routes.allows(dataClass, model)) return 'model'
     return call.facts.hold === null || this.#affords(call, pricedOf(endpoint, call)) ? null : 'price'
@@ -228,7 +253,8 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
 
   attempt(turn: Turn): Forwarding | Denial {
     const { call, endpoint } = turn
-    const context = this.#contextFor(turn, call.facts.target.tool === null ? null : endpoint.modelFor(call.name))
+    const namesModel = call.facts.target.tool !== null && call.operation !== 'model.file'
+    const context = this.#contextFor(turn, namesModel ? endpoint.modelFor(call.name) : null)
     return isDenial(context) ? context : new Forwarding(this, context)
   }
 

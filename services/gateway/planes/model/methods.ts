@@ -16,6 +16,11 @@ export const MODEL_METHODS = [
   'embedContent',
   'batchEmbedContents',
   'models',
+  'files',
+  'files/list',
+  'files/get',
+  'files/content',
+  'files/delete',
 ] as const
 /** Why an endpoint of a route was skipped, by its name in metrics. */
 export const SKIP_REASONS = [

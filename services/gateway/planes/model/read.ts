@@ -9,6 +9,7 @@ import {
   readShared,
   sharedEndpoint,
 } from './directory/address.ts'
+import { isFilesEndpoint, readFiles } from './stored/read.ts'
 import { scopeFault, useModelBody } from './uploads/request.ts'
 import type { UploadLimits } from './uploads/spool.ts'
 
@@ -34,10 +35,14 @@ export function read(
   const [, server, endpoint] = PATH.exec(path) ?? []
   const shared = server === undefined || server === ANTHROPIC ? sharedEndpoint(path) : null
   if (shared !== null) {
-    if (server === undefined || !chats().has(server)) return readShared(unread, shared, models)
+    if (server === undefined || !chats().has(server))
+      return isFilesEndpoint(shared)
+        ? readFiles(unread, { endpoint: shared, route: null }, models)
+        : readShared(unread, shared, models)
   }
   if (server === undefined || endpoint === undefined)
     return deny('unknown_route', 'the path is /llm/v1/ or /llm/<route>/v1/ and an endpoint such as chat/completions')
+  if (isFilesEndpoint(endpoint)) return readFiles(unread, { endpoint, route: server }, models)
   const dialect = dialectOf(endpoint)
   if (dialect !== null) {
     if (method !== 'POST') return only('POST', method)

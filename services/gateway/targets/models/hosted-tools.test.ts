@@ -70,7 +70,7 @@ test('a searching model chosen by the caller counts as a provider-hosted tool, a
     settled() {},
     choice: { allows: () => true },
     labelsOf: () => [],
-    owners: { owns: () => false, labelsOf: () => [] },
+    owners: { owns: () => false, labelsOf: () => [], refusalFor: () => null },
   })
   const taintsOf = async (server: string, tools: string) => {
     const identity = { ...testIdentity, scopes: new Set([`models:${server}`]) }

@@ -17,7 +17,7 @@ import type { RouteEndpoint } from './endpoint.ts'
 import { createModelMetrics, type ModelMetrics } from './metrics.ts'
 import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
-import { createModelResolve, type Owners, routesSlot } from './stage.ts'
+import { createModelResolve, type FileOwners, routesSlot } from './stage.ts'
 
 export { uploadShares } from './config.ts'
 export { createCloudCredentials } from './credentials/cloud-credentials.ts'
@@ -45,7 +45,7 @@ export interface ModelsOptions {
   /** Returns the current taint labels of a caller. */
   readonly labelsOf: (identity: Identity) => readonly string[]
   /** Owners of what providers store. */
-  readonly owners: Owners
+  readonly owners: FileOwners
   /** For probes and requests for credentials. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null

@@ -82,7 +82,7 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
     extraCA: null,
     env: {},
     labelsOf: () => labels,
-    owners: { owns: () => false, labelsOf: () => [] },
+    owners: { owns: () => false, labelsOf: () => [], refusalFor: () => null },
   })
   t.after(async () => {
     made.close()

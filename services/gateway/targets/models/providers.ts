@@ -30,7 +30,9 @@ interface Variant {
 const BEARER = ['authorization', 'Bearer '] as const
 /** Images and sound, which are not translated. */
 const MEDIA = ['images/generations', 'images/edits', 'audio/speech', 'audio/transcriptions', 'audio/translations']
-const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models', ...MEDIA])
+/** Files of the account, which have owners. */
+const FILES = ['files', 'files/list', 'files/get', 'files/content', 'files/delete']
+const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models', ...MEDIA, ...FILES])
 const CHAT = new Set(['chat/completions'])
 const NONE: ReadonlySet<string> = new Set()
 /** Endpoints of chats, each of which can be translated to every other one. */
@@ -58,7 +60,7 @@ const gemini: Variant = {
 }
 const anthropic: Variant = {
   speaks: 'anthropic',
-  native: new Set(['messages', 'messages/count_tokens', 'models']),
+  native: new Set(['messages', 'messages/count_tokens', 'models', ...FILES]),
   translated: CHATS,
   keyHeader: ['x-api-key', ''],
   cloud: null,
@@ -68,7 +70,7 @@ const inCloud = { native: NONE, keyHeader: BEARER }
 /** All providers with their modes (docs/spec/gateway.md, `provider` and `mode`), the default first; `''` if there are none. */
 const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   openai: { '': plain },
-  'azure-openai': { v1: azure, deployments: azure },
+  'azure-openai': { v1: azure, deployments: { ...azure, native: OPENAI.difference(new Set(FILES)) } },
   anthropic: {
     direct: anthropic,
     vertex: { ...anthropic, ...inCloud, speaks: 'anthropic-vertex', cloud: 'gcp' },

@@ -20,9 +20,10 @@ import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Choice } from './choice.ts'
 import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
-import { type Named, namedIn, type Owners } from './stored/named.ts'
+import { type FileOwners, fileTarget } from './stored/file-target.ts'
+import { type Named, namedIn } from './stored/named.ts'
 
-export type { Owners }
+export type { FileOwners }
 
 /** Snapshot slot of the routes. */
 export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(null, {}) }
@@ -43,7 +44,7 @@ export function createModelResolve({
   readonly choice: Pick<Choice, 'allows'>
   /** Returns the taint labels of a caller, which include the classes of data that its session received. */
   readonly labelsOf: (identity: Identity) => readonly string[]
-  readonly owners: Owners
+  readonly owners: FileOwners
 }): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
@@ -62,8 +63,12 @@ export function createModelResolve({
       // Checked before any hold or request: an impossible call costs nothing.
       if (!route.endpoints.some(isReady))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-      const named = namedIn(call, route, owners)
       const labels = labelsOf(call.facts.identity)
+      if (call.operation === 'model.file') {
+        const target = fileTarget(call, { route, owners, labels })
+        return isDenial(target) ? target : { target }
+      }
+      const named = namedIn(call, route, owners)
       const dataClass = classOfSession(route.dataClass, 'labels' in named ? [...labels, ...named.labels] : labels)
       const target = targetOf(call, { route, dataClass, named }, choice)
       return isDenial(target) ? target : { target }

@@ -150,7 +150,7 @@ function isOperation(op: unknown): op is Operation {
 
 const JUDGED: ReadonlySet<string> = new Set<Operation>([
   ...(['mcp.call', 'mcp.get', 'a2a.send', 'a2a.task'] as const),
-  ...(['model.generate', 'model.embed', 'model.image', 'model.audio'] as const),
+  ...(['model.generate', 'model.embed', 'model.image', 'model.audio', 'model.file'] as const),
   ...(['exec', 'tunnel', 'liveview', 'infra'] as const),
 ])
 

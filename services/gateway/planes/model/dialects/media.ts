@@ -156,7 +156,7 @@ export function isSeconds(value: unknown): value is number {
 const FILE_PART: ReadonlySet<unknown> = new Set(['file'])
 
 /** A form has at least one file, and only in these parts. */
-function partsFault({ files }: JsonObject, parts: ReadonlySet<unknown>): Denial | null {
+export function partsFault({ files }: JsonObject, parts: ReadonlySet<unknown>): Denial | null {
   const [first] = parts
   const isKnown = Array.isArray(files) && files.length > 0 && files.every((file) => parts.has(member(file, 'part')))
   return isKnown ? null : wrong(String(first), `must be a file, and the only files are ${[...parts].join(', ')}`)

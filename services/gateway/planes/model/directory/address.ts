@@ -84,12 +84,14 @@ function isStreamed(verb: string): boolean {
 /** The addresses of all routes: `/llm/v1` with OpenAI's and Anthropic's endpoints, and `/llm/anthropic/v1` with Anthropic's alone. */
 const ADDRESS = /^\/llm\/(anthropic\/)?v1\/(.{1,512})$/
 const MODEL = 'models/'
+const FILES = /^files(?:$|\/)/
 
 /** Returns the part of a path after the address of all routes; null for other paths. */
 export function sharedEndpoint(path: string): string | null {
   const [, anthropic, endpoint] = ADDRESS.exec(path) ?? []
   if (endpoint === undefined) return null
-  const isAnthropic = endpoint.startsWith(messages.method) || endpoint === 'models' || endpoint.startsWith(MODEL)
+  const isAnthropic =
+    endpoint.startsWith(messages.method) || endpoint === 'models' || endpoint.startsWith(MODEL) || FILES.test(endpoint)
   return anthropic === undefined || isAnthropic ? endpoint : null
 }
 
@@ -125,7 +127,6 @@ export function readShared(
 /** Endpoints that are refused by name, by the first word of their path that is one of these, with the reason. */
 const REFUSED: Readonly<Record<string, string>> = {
   batches: 'its requests would be neither judged nor metered one by one: send them one by one',
-  files: 'files of the account have no owner: send content in the request itself',
   uploads: 'files of the account have no owner: send content in the request itself',
   vector_stores: 'their files have no owner: send content in the request itself',
   containers: 'their files have no owner: send content in the request itself',

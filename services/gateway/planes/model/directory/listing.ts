@@ -8,6 +8,7 @@ import type { CallersModels } from './address.ts'
 import { listReply, modelReply } from './list.ts'
 
 export type { CallersModels } from './address.ts'
+export { type FileLists, listFiles } from './files.ts'
 
 /** Time for the list of a provider, in milliseconds: without it the list has the models that the gateway knows. */
 const PROVIDER_MS = 5_000

@@ -1,27 +1,39 @@
-import { isObject } from '@plat/core'
-import { type Call, type Frame, type FrameVerdict, idsOfResponse, storedContent } from '../../../call/index.ts'
+import { isObject, whenReady } from '@plat/core'
+import {
+  type Call,
+  type Denial,
+  type Frame,
+  type FrameVerdict,
+  type Identity,
+  idsOfResponse,
+  storedContent,
+} from '../../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
 import { answeredBy, isCached } from '../note.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
 
+/** A call whose response names content that its provider stores. */
+interface Storing {
+  readonly identity: Identity
+  readonly account: string
+  readonly call: string
+  readonly labels: readonly string[]
+}
+
 /** Stores the owners of what a response says that its provider stores. */
 export interface KeepOptions {
   /** Returns the first endpoint of the route of a call; null: the route no longer exists. */
   endpointOf(call: Call<'target'>): ModelEndpoint | null
   /** Returns the current taint labels of a caller. */
-  labelsOf(identity: Call<'identity'>['facts']['identity']): readonly string[]
+  labelsOf(identity: Identity): readonly string[]
   /** Resolves once the owner is durable, or could not be stored. */
-  keepResponse(
-    storing: {
-      identity: Call<'identity'>['facts']['identity']
-      account: string
-      call: string
-      labels: readonly string[]
-    },
-    ids: readonly string[],
-  ): Promise<void>
+  keepResponse(storing: Storing, ids: readonly string[]): Promise<void>
+  /** Resolves to null once the owner of a file is durable. */
+  keepFile(storing: Storing, id: string): null | Denial | Promise<Denial | null>
+  /** Removes the owner of a file that was deleted. */
+  release(account: string, id: string): Promise<Denial | null>
 }
 
 type StoringCall = Call<'identity' | 'target'>
@@ -36,6 +48,8 @@ export function createKeepReview(options: KeepOptions): Review<'identity' | 'tar
     needs: ['identity', 'target'],
     open(call: StoringCall) {
       const { body, method, facts } = call
+      const [account] = facts.target.accounts ?? []
+      if (call.operation === 'model.file' && account !== undefined) return new FileKeeper(options, call, account)
       if (facts.target.kind !== 'model' || !(body instanceof ModelBody) || isCached(call.wire)) return null
       const idsIn = IDS[method]
       const endpoint = idsIn === undefined ? null : (answeredBy(call) ?? options.endpointOf(call))
@@ -72,6 +86,35 @@ class Keeper implements RunningReview {
 
   /** Pieces of text name nothing. */
   skim(): void {}
+
+  end(): FrameVerdict {
+    return []
+  }
+}
+
+/** Binds a file that was uploaded, and releases one that was deleted. */
+class FileKeeper implements RunningReview {
+  readonly #options: KeepOptions
+  readonly #call: StoringCall
+  readonly #account: string
+
+  constructor(options: KeepOptions, call: StoringCall, account: string) {
+    this.#options = options
+    this.#call = call
+    this.#account = account
+  }
+
+  frame(frame: Frame): FrameVerdict {
+    const { id: call, method, name, facts } = this.#call
+    if (frame.role !== 'final') return [frame]
+    const orFrame = (denial: Denial | null) => denial ?? [frame]
+    if (method === 'files/delete' && name !== null) return this.#options.release(this.#account, name).then(orFrame)
+    const id = member(frame.value, 'id')
+    if (method !== 'files' || typeof id !== 'string') return [frame]
+    const { identity } = facts
+    const storing = { identity, account: this.#account, call, labels: this.#options.labelsOf(identity) }
+    return whenReady(this.#options.keepFile(storing, id), orFrame)
+  }
 
   end(): FrameVerdict {
     return []

@@ -31,10 +31,13 @@ export function useModelBody<T>(
   })
 }
 
+/** Prefix of the scopes of chats. */
+const CHATS = modelScopeOf('model.generate')
+
 /** Denies a caller that has no scope for such a call before its body is read; `route` is null at the address of all routes. */
 export function scopeFault({ scopes }: Identity, dialect: Dialect, route: string | null): Denial | null {
   const prefix = modelScopeOf(dialect.operation)
-  if (dialect.media === undefined) return null
+  if (prefix === CHATS) return null
   const isGranted = route === null ? [...scopes].some((one) => one.startsWith(prefix)) : scopes.has(prefix + route)
   const scope = prefix + (route ?? '<route>')
   return isGranted ? null : deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })

@@ -93,9 +93,18 @@ type EndpointCall = Pick<Call, 'method' | 'name' | 'operation' | 'body'>
 function addressOf({ upstream, wire }: Reached, call: EndpointCall, model: string | null): Address {
   const { method, name, operation, body } = call
   const isModel = operation === 'model.info' && name !== null && method === 'models'
+  if (operation === 'model.file') return fileAddress(upstream, method, name)
   const stream = body instanceof ModelBody && body.request.stream
   const { origin, pathname, search } = new URL(
     upstream + wire.pathOf(isModel ? `${method}/${name}` : method, model, stream),
   )
   return { origin, path: pathname + search }
+}
+
+/** Returns the address of a file of an account, or of all of them (null). */
+export function fileAddress(upstream: string, method: string, id: string | null): Address {
+  const { origin, pathname } = new URL(upstream)
+  const base = `${pathname === '/' ? '' : pathname}/files`
+  if (id === null) return { origin, path: base }
+  return { origin, path: `${base}/${encodeURIComponent(id)}${method === 'files/content' ? '/content' : ''}` }
 }

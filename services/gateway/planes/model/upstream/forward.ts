@@ -118,7 +118,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
         if (!this.#wantsStream) throw new InvalidResponseError('a stream that was not requested')
         return { kind: 'frames', head: this.#streamHead(head), attempts, frames: this.#frames(exchange) }
       }
-      if (this.#isSound(head)) {
+      if (this.#isBytes(head)) {
         return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: new ByteFrames(exchange, this) }
       }
       const all = exchange.readAll({ maxBytes: MAX_RESPONSE_BYTES, account: call })
@@ -218,7 +218,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   /** Throws if the stream ended without the last event of the dialect. */
   ended(): void {
     this.#unlisten()
-    if (!this.#done && this.#answer !== 'audio') throw new AbandonedError('the stream ended too early')
+    const isBytes = this.#answer === 'audio' || this.#answer === 'bytes'
+    if (!this.#done && !isBytes) throw new AbandonedError('the stream ended too early')
     this.#forwarder.circuits.succeeded(this.#context.endpoint)
   }
 
@@ -275,17 +276,19 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   #isStream({ status, headers }: UpstreamHead): boolean {
     const { translated } = this.#context
-    if (status >= 300) return false
+    if (status >= 300 || this.#answer === 'bytes') return false
     return translated === null ? isStreamType(headers) : translated.isStream(headers)
   }
 
-  get #answer(): 'json' | 'text' | 'audio' {
-    const { body } = this.#context.call
+  get #answer(): 'json' | 'text' | 'audio' | 'bytes' {
+    const { body, method } = this.#context.call
+    if (method === 'files/content') return 'bytes'
     return (body instanceof ModelBody ? body.dialect.answer?.(body.value) : undefined) ?? 'json'
   }
 
-  #isSound({ status, headers }: UpstreamHead): boolean {
-    return status < 300 && this.#answer === 'audio' && SOUND.test(headers['content-type'] ?? '')
+  #isBytes({ status, headers }: UpstreamHead): boolean {
+    if (status >= 300) return false
+    return this.#answer === 'bytes' || (this.#answer === 'audio' && SOUND.test(headers['content-type'] ?? ''))
   }
 
   #frames(exchange: UpstreamExchange): EventFrames<ModelFrame> {

@@ -2,6 +2,7 @@ import type { Clock } from '@plat/core'
 import type { ClientRequest } from '@plat/http'
 import { type Call, callerOf } from '../../../call/index.ts'
 import { copyHeader } from '../../wire/headers.ts'
+import { files } from '../dialects/files.ts'
 import { ModelBody, upstreamBody } from '../request.ts'
 import type { Translated } from '../translate/translated.ts'
 import { UploadBody } from '../uploads/body.ts'
@@ -68,6 +69,7 @@ function headersOf(sender: Sender, outgoing: Outgoing, body: Uint8Array | null):
   if (translated !== null) headers.accept = translated.accept
   if ((translated === null || translated.sameHeaders) && call.body instanceof ModelBody)
     for (const name of call.body.dialect.headers) copyHeader(call.wire.headers, headers, name)
+  if (call.operation === 'model.file') for (const name of files.headers) copyHeader(call.wire.headers, headers, name)
   for (const name in own) headers[name] = own[name] ?? ''
   const { clock, credentials } = sender
   const { origin, path } = address
