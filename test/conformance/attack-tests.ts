@@ -105,7 +105,7 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     'the user of a session cannot approve under any other name: another claim, an alias, a chat',
   ],
   'one person who votes twice': [QUORUM, 'a person who votes through two channels counts once'],
-  'an approval of arguments that nobody saw whole': [
+  'an approval of arguments that no approver saw whole': [
     `${GATEWAY}/operate/notifications/callbacks/callbacks.live.test.ts`,
     'arguments too long for a message cannot be approved there: no button, no command, no callback',
   ],

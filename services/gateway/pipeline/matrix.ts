@@ -164,7 +164,7 @@ export const matrix = {
     note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the sound',
   },
   'model.file': {
-    ...plain,
+    ...emptyRow,
     covers: 'files, files/<id>, files/<id>/content',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
