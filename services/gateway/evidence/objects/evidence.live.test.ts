@@ -8,6 +8,7 @@ import { verifyEvidence } from '@plat/ledger'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
+import { AUDIENCE, provider } from '../../testing/people.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from '../audit/testing/keys.ts'
 
@@ -37,7 +38,7 @@ async function setUp(t: TestContext, own: object = {}) {
       assert.equal((await send('POST', '/v1/revocations', { target: { agent: `shop/${agent}` } })).status, 201)
     }
   }
-  return { auditPath, ask, verify, fetched, act }
+  return { auditPath, ask, verify, fetched, act, gateway }
 }
 
 function failsWith(found: unknown, why: RegExp): void {
@@ -81,6 +82,36 @@ test('records of one session or agent are selected from their range, each with a
   assert.equal((await ask('POST', '/v1/evidence', { from: 'yesterday' })).status, 400)
   assert.equal((await ask('POST', '/v1/evidence', { user: 'ada' })).status, 400)
   assert.equal((await ask('POST', '/v1/evidence', { from: '900000' })).status, 404)
+})
+
+test('an auditor of one namespace makes and reads objects of that namespace only', async (t) => {
+  const people = await provider(t)
+  const { ask, act, gateway } = await setUp(t, {
+    adminAuth: {
+      mode: 'both',
+      namespaceRoles: { shop: { auditor: ['user:ada'] }, bank: { auditor: ['user:bob'] } },
+      oidc: { issuer: people.state.issuer, audience: AUDIENCE },
+    },
+  })
+  await act('a')
+  const { id } = await ask('POST', '/v1/evidence', { namespace: 'shop' })
+  const { id: whole } = await ask('POST', '/v1/evidence', {})
+  const statuses = async (user: string) => {
+    const headers = { authorization: `Bearer ${await people.token({ preferred_username: user })}` }
+    const paths = [id, `${id}/object`, whole, `${whole}/object`]
+    const read = paths.map((path) => fetch(`${gateway.adminUrl}/v1/evidence/${path}`, { headers }))
+    const list = await fetch(`${gateway.adminUrl}/v1/evidence`, { headers })
+    const { items } = JSON.parse(await list.text())
+    const made = await fetch(`${gateway.adminUrl}/v1/evidence`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ namespace: 'shop' }),
+    })
+    return [...(await Promise.all(read)).map(({ status }) => status), items.length, made.status]
+  }
+  assert.deepEqual(await statuses('ada'), [200, 200, 404, 404, 1, 201])
+  assert.deepEqual((await statuses('bob')).slice(0, 5), [404, 404, 404, 404, 0])
+  assert.ok([403, 404].includes((await statuses('bob')).at(-1)))
 })
 
 test('a changed byte anywhere in an object is detected, and so are removed, added and moved lines', async (t) => {

@@ -86,6 +86,19 @@ test('readers see events of their namespaces, and only auditors what was refused
   assert.ok(!here.events.some(({ data }) => JSON.stringify(data).includes('uma')), 'of no single namespace')
 })
 
+test('readers of one namespace get counts of its calls only', async (t) => {
+  const { follow, hold, admin } = await setUp(t)
+  const [here, there] = await Promise.all([follow('here'), follow('there')])
+  const { id, answer } = await hold()
+  await admin('POST', `/v1/approvals/${id}/approve`, {})
+  await answer
+  await until(() => here.events.some(({ type }) => type === 'calls.counted'), 'the count')
+  // Both get what one tick has counted, and this event after it.
+  await admin('POST', '/v1/revocations', { target: { namespace: 'shop' } })
+  await there.first('revocation.created')
+  assert.ok(!there.events.some(({ type }) => type === 'calls.counted'))
+})
+
 test('a reader resumes after its last event, and starts over when that is not known', async (t) => {
   const { follow, admin } = await setUp(t)
   const revoke = (agent: string) => admin('POST', '/v1/revocations', { target: { agent } })
