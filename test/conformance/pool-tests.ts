@@ -10,6 +10,11 @@ const PEERS: TestPlace = [
 ]
 const BROKER: TestPlace = ['services/identity/state/shares.test.ts', EACH]
 const PROOFS: TestPlace = ['packages/tokens/dpop/proof.test.ts', EACH]
+/** The owners of all that others store are bound by one class. */
+const BINDINGS: TestPlace = [
+  `${GATEWAY}/call/bindings/bindings.test.ts`,
+  'an agent at its share of tasks gets no more, while another agent does',
+]
 const SPANS: TestPlace = [
   `${GATEWAY}/evidence/otel/export/exporter.live.test.ts`,
   'an agent whose spans fill its share loses further ones, while spans of another agent are kept',
@@ -48,9 +53,11 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     `${GATEWAY}/content/guards/types.live.test.ts`,
     'a session at its share of texts is refused, while the guard serves others',
   ],
-  task_bindings: [
+  task_bindings: BINDINGS,
+  stored_files: BINDINGS,
+  stored_responses: [
     `${GATEWAY}/call/bindings/bindings.test.ts`,
-    'an agent at its share of tasks gets no more, while another agent does',
+    'an agent at its share loses what it has not used for longest, and others lose nothing',
   ],
   mcp_tasks: [
     `${GATEWAY}/planes/mcp/tasks/tasks.test.ts`,

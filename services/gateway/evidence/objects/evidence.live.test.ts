@@ -131,9 +131,9 @@ test('a changed byte anywhere in an object is detected, and so are removed, adde
     assert.equal(typeof (await verify(of(lines.toSpliced(at, 1)))), 'string', `without line ${at}`)
     assert.equal(typeof (await verify(of(lines.toSpliced(at, 0, lines[at] ?? '')))), 'string', `line ${at} twice`)
   }
-  failsWith(await verify(bytes.subarray(0, -1)), /no evidence object/)
+  failsWith(await verify(bytes.subarray(0, -1)), /not an evidence object/)
   failsWith(await verify(Buffer.concat([bytes, bytes])), /./)
-  failsWith(await verify(Buffer.alloc(0)), /no evidence object/)
+  failsWith(await verify(Buffer.alloc(0)), /not an evidence object/)
 })
 
 test('objects are listed, the newest first, and never overwritten', async (t) => {
