@@ -31,7 +31,15 @@ export { nameOf } from './json/names.ts'
 export { endOfNumber, MAX_NUMBER_BYTES } from './json/numbers.ts'
 export { parseChecked } from './json/parse.ts'
 export type { RawJson } from './json/raw.ts'
-export { elementSpans, findSpan, type Span, skipValue, withoutElements, withoutMembers } from './json/spans.ts'
+export {
+  elementSpans,
+  findSpan,
+  findValue,
+  type Span,
+  skipValue,
+  withoutElements,
+  withoutMembers,
+} from './json/spans.ts'
 export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,

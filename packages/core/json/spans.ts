@@ -18,13 +18,19 @@ const CLOSE_OBJECT = 0x7d
  * member is missing or a value on the way is not an object. The input must have passed `checkJson`.
  */
 export function findSpan(bytes: Uint8Array, path: readonly string[]): Span | null {
-  let start = skipSpace(bytes, 0)
+  const start = findValue(bytes, skipSpace(bytes, 0), path)
+  return start === null ? null : [start, skipValue(bytes, start)]
+}
+
+/** Returns where the value begins that `path` leads to from the value at `from`; null as `findSpan`. */
+export function findValue(bytes: Uint8Array, from: number, path: readonly string[]): number | null {
+  let start = from
   for (const name of path) {
     const valueStart = findMember(bytes, start, name)
     if (valueStart === null) return null
     start = valueStart
   }
-  return [start, skipValue(bytes, start)]
+  return start
 }
 
 /** Returns the range of each element of the array at `array`, in order. The input must have passed `checkJson`. */

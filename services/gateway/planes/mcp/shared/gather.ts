@@ -85,7 +85,7 @@ async function fetchNamed(
   }
   const message = await load({ ...page, kind })
   if (message === null || isDenial(message)) return { page, named: message }
-  const named = usable(server, message) ?? namedPage(message, { kind, naming, prefix })
+  const named = usable(server, message) ?? (await namedPage(message, { kind, naming, prefix }))
   if (named === 'none') return { page, named: null }
   if (!isDenial(named)) shortened?.(server, named.shortened)
   return { page, named }

@@ -1,4 +1,4 @@
-import { elementSpans, findSpan } from '@plat/core'
+import { elementSpans, findSpan, mapInSlices } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { withValue } from '../message.ts'
 import type { CollectedMessage } from './collect.ts'
@@ -51,27 +51,34 @@ export interface NamedPage {
   readonly bytes: number
 }
 
-/** Returns the entries of a page of a server. A name that two entries were shortened to leads to neither, so both are removed. */
-export function namedPage(
+/**
+ * Returns the entries of a page of a server, in slices: a page has up to 100,000. A name that two entries were shortened to leads to neither, so both
+ * are removed.
+ */
+export async function namedPage(
   { json, value }: CollectedMessage,
   { kind, naming, prefix }: { readonly kind: ListKind; readonly naming: Naming; readonly prefix: string },
-): NamedPage {
+): Promise<NamedPage> {
   const result = member(value, 'result')
   const list = member(result, kind.entries)
   const span = findSpan(json, ['result', kind.entries])
   const next = member(result, 'nextCursor')
   const end = { next: typeof next === 'string' ? next : null, bytes: json.byteLength }
   if (!Array.isArray(list) || span === null) return { entries: [], shortened: new Map(), ...end }
-  const elements = elementSpans(json, span[0]).map(([start, stop]) => json.subarray(start, stop))
-  const own = list.map((entry) => String(member(entry, kind.key)))
-  const prefixed = own.map((name) => prefixedName(name, { kind, naming, prefix }))
-  const shortened = shortenedIn(own, prefixed, naming)
-  const entries = elements.flatMap((element, at) => {
-    const name = prefixed[at]
-    if (name === undefined || shortened.get(name) === null) return []
-    return [withValue(element, [kind.key], Buffer.from(JSON.stringify(name)))]
+  const shortened = new Map<string, string | null>()
+  const names = await mapInSlices(list, (entry: unknown) => {
+    const own = String(member(entry, kind.key))
+    const name = prefixedName(own, { kind, naming, prefix })
+    // Also a name that merely looks shortened is stored, so that a call of it finds the tool that has it.
+    if (naming.isShortened(name)) addShortened(shortened, name, own)
+    return name
   })
-  return { entries, shortened, ...end }
+  const entries = await mapInSlices(elementSpans(json, span[0]), ([start, stop], at) => {
+    const name = names[at]
+    if (name === undefined || shortened.get(name) === null) return null
+    return withValue(json.subarray(start, stop), [kind.key], Buffer.from(JSON.stringify(name)))
+  })
+  return { entries: entries.filter((entry) => entry !== null), shortened, ...end }
 }
 
 function prefixedName(
@@ -83,14 +90,7 @@ function prefixedName(
   return kind.entries === 'tools' ? naming.toolName(prefix, name) : naming.join(prefix, name)
 }
 
-/** Also a name that merely looks shortened is stored, so that a call of it finds the tool that has it. */
-function shortenedIn(own: readonly string[], prefixed: readonly string[], naming: Naming): Map<string, string | null> {
-  const found = new Map<string, string | null>()
-  for (const [at, name] of prefixed.entries()) {
-    const tool = own[at]
-    if (tool === undefined || !naming.isShortened(name)) continue
-    const known = found.get(name)
-    found.set(name, known === undefined || known === tool ? tool : null)
-  }
-  return found
+function addShortened(found: Map<string, string | null>, name: string, own: string): void {
+  const known = found.get(name)
+  found.set(name, known === undefined || known === own ? own : null)
 }

@@ -55,7 +55,7 @@ export class ShortenedNames {
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const message: CollectedMessage | Denial | null = await load({ cursor, kind })
       if (message === null || isDenial(message) || message.value.error !== undefined) return null
-      const page = namedPage(message, { kind, naming: this.#naming, prefix })
+      const page = await namedPage(message, { kind, naming: this.#naming, prefix })
       see(server, page.shortened)
       const tool = page.shortened.get(shownName)
       if (tool !== undefined) return tool ?? ambiguous(server)

@@ -1,6 +1,6 @@
-import { elementSpans, findSpan, isObject } from '@plat/core'
+import { elementSpans, findSpan, findValue, isObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
-import { spliced, withValue } from '../message.ts'
+import { withValue } from '../message.ts'
 import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/messages.ts'
 import { sharedUri } from './naming.ts'
 
@@ -14,35 +14,79 @@ export function withSharedUris(
   { method, prefix }: { readonly method: string; readonly prefix: string },
 ): Uint8Array {
   const result = member(value, 'result')
-  if (method === 'resources/read') return edited(json, ['result', 'contents'], member(result, 'contents'), ofContents)
-  if (method === 'tasks/get')
-    return edited(json, ['result', 'result', 'content'], member(member(result, 'result'), 'content'), ofBlock)
-  if (method === 'tools/call' || method === 'tasks/result')
-    return edited(json, ['result', 'content'], member(result, 'content'), ofBlock)
-  if (method === 'prompts/get') return edited(json, ['result', 'messages'], member(result, 'messages'), ofMessage)
-  return json
+  const uris = new Uris(json)
+  if (method === 'resources/read') uris.inList(['result', 'contents'], member(result, 'contents'), uris.ofContents)
+  else if (method === 'tasks/get')
+    uris.inList(['result', 'result', 'content'], member(member(result, 'result'), 'content'), uris.ofBlock)
+  else if (method === 'tools/call' || method === 'tasks/result')
+    uris.inList(['result', 'content'], member(result, 'content'), uris.ofBlock)
+  else if (method === 'prompts/get') uris.inList(['result', 'messages'], member(result, 'messages'), uris.ofMessage)
+  return uris.places.length === 0 ? json : withInserted(json, uris.places, prefixText(prefix))
+}
 
-  function ofContents(element: Uint8Array, contents: unknown): Uint8Array {
-    return withUri(element, ['uri'], member(contents, 'uri'))
+/** Visits a value and the bytes at which it begins. */
+type Visit = (at: number, value: unknown) => void
+
+/** Collects where the texts of URIs begin: all get the same prefix there. */
+class Uris {
+  /** In order. */
+  readonly places: number[] = []
+  readonly #json: Uint8Array
+
+  constructor(json: Uint8Array) {
+    this.#json = json
   }
 
-  function ofBlock(element: Uint8Array, block: unknown): Uint8Array {
+  inList(path: readonly string[], list: unknown, visit: Visit): void {
+    const start = Array.isArray(list) && list.length > 0 ? findSpan(this.#json, path)?.[0] : undefined
+    if (start !== undefined) this.#each(start, list, visit)
+  }
+
+  #each(start: number, list: unknown, visit: Visit): void {
+    if (!Array.isArray(list)) return
+    for (const [index, [at]] of elementSpans(this.#json, start).entries()) visit(at, list[index])
+  }
+
+  readonly ofContents: Visit = (at, contents) => this.#add(at, ['uri'], member(contents, 'uri'))
+
+  readonly ofBlock: Visit = (at, block) => {
     const type = member(block, 'type')
-    if (type === 'resource_link') return withUri(element, ['uri'], member(block, 'uri'))
-    if (type !== 'resource') return element
-    return withUri(element, ['resource', 'uri'], member(member(block, 'resource'), 'uri'))
+    if (type === 'resource_link') this.#add(at, ['uri'], member(block, 'uri'))
+    if (type === 'resource') this.#add(at, ['resource', 'uri'], member(member(block, 'resource'), 'uri'))
   }
 
-  function ofMessage(element: Uint8Array, message: unknown): Uint8Array {
+  readonly ofMessage: Visit = (at, message) => {
     const content = member(message, 'content')
-    if (Array.isArray(content)) return edited(element, ['content'], content, ofBlock)
-    const span = isObject(content) ? findSpan(element, ['content']) : null
-    return span === null ? element : spliced(element, span, ofBlock(element.subarray(...span), content))
+    const start = typeof content === 'object' ? findValue(this.#json, at, ['content']) : null
+    if (start === null) return
+    if (isObject(content)) this.ofBlock(start, content)
+    else this.#each(start, content, this.ofBlock)
   }
 
-  function withUri(element: Uint8Array, path: readonly string[], uri: unknown): Uint8Array {
-    return typeof uri === 'string' ? withValue(element, path, jsonText(sharedUri(prefix, uri))) : element
+  #add(at: number, path: readonly string[], uri: unknown): void {
+    const start = typeof uri === 'string' ? findValue(this.#json, at, path) : null
+    // Behind the quote.
+    if (start !== null) this.places.push(start + 1)
   }
+}
+
+/** The prefix of URIs, as it is written in a string of JSON. */
+function prefixText(prefix: string): Uint8Array {
+  return Buffer.from(JSON.stringify(sharedUri(prefix, '')).slice(1, -1))
+}
+
+function withInserted(json: Uint8Array, places: readonly number[], text: Uint8Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(json.length + places.length * text.length)
+  let [from, to] = [0, 0]
+  for (const place of places) {
+    bytes.set(json.subarray(from, place), to)
+    to += place - from
+    bytes.set(text, to)
+    to += text.length
+    from = place
+  }
+  bytes.set(json.subarray(from), to)
+  return bytes
 }
 
 /** Returns a notification of a server with its URI and its ids of tasks, if it has any, as the client must write them. */
@@ -55,24 +99,6 @@ function withNotifiedUri(json: Uint8Array, value: unknown, prefix: string): Uint
   if (member(value, 'method') !== 'notifications/resources/updated') return json
   const uri = member(member(value, 'params'), 'uri')
   return typeof uri === 'string' ? withValue(json, ['params', 'uri'], jsonText(sharedUri(prefix, uri))) : json
-}
-
-/** Returns the bytes with each element of a list edited, together with its value. */
-function edited(
-  json: Uint8Array,
-  path: readonly string[],
-  list: unknown,
-  edit: (element: Uint8Array, value: unknown) => Uint8Array,
-): Uint8Array {
-  const span = Array.isArray(list) && list.length > 0 ? findSpan(json, path) : null
-  if (span === null || !Array.isArray(list)) return json
-  const parts: Uint8Array[] = []
-  let from = 0
-  for (const [index, [start, end]] of elementSpans(json, span[0]).entries()) {
-    parts.push(json.subarray(from, start), edit(json.subarray(start, end), list[index]))
-    from = end
-  }
-  return Buffer.concat([...parts, json.subarray(from)])
 }
 
 function jsonText(text: string): Uint8Array {
