@@ -4,6 +4,7 @@ import { verifyEvidence } from './evidence/verify.ts'
 import { readRawLine } from './format.ts'
 import { scanLines } from './lines.ts'
 import { readNote } from './proof/note.ts'
+import { selectorOf } from './search/filter.ts'
 import { followSegment, readSegment } from './segment/segment.ts'
 import { readFrameTable, writeFrameTable } from './sequence/frame-table.ts'
 
@@ -53,6 +54,17 @@ const rows: readonly Row[] = [
       const bytes = Buffer.from(input)
       const read = async (target: Uint8Array, position: number) => bytes.copy(target, 0, position)
       return () => scanLines({ read }, { onLine: () => true })
+    },
+  },
+  {
+    parser: 'filters of records',
+    limit: MIB,
+    families: { ...text, 'beginnings of the text': (n) => 'é'.repeat(n / 2) },
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      const wanted = (length: number) => `${'é'.repeat(length)}b${'é'.repeat(length)}`
+      const selectors = [selectorOf({ text: wanted(127) }), selectorOf({ session: wanted(4000) })]
+      return () => selectors.map(({ matchesLine }) => matchesLine(bytes))
     },
   },
   {
