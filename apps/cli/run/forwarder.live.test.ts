@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import tls from 'node:tls'
 import { createAuthority } from '@plat/testkit/authority'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, freePort, listening } from '@plat/testkit/local'
 import { startForwarder } from './forwarder.ts'
 
 /** Path and Authorization of each received request. */
@@ -34,8 +34,12 @@ async function plainServer(t: TestContext): Promise<Received & { readonly port: 
   return { ...received, port }
 }
 
-async function forwarderTo(t: TestContext, gatewayURL: string): Promise<(path: string) => Promise<number>> {
-  const forwarder = await startForwarder({ gatewayURL, secret: 'secret', token: () => 'the-token' })
+async function forwarderTo(
+  t: TestContext,
+  gatewayURL: string,
+  restartMs = 5000,
+): Promise<(path: string) => Promise<number>> {
+  const forwarder = await startForwarder({ gatewayURL, secret: 'secret', token: () => 'the-token', restartMs })
   t.after(() => forwarder.close())
   const { port } = new URL(forwarder.url)
   return (path) =>
@@ -104,8 +108,33 @@ test('a response that comes before the whole body is sent reaches a program that
   }
 })
 
+test('a request while the gateway starts again is sent whole when it is back, once', async (t) => {
+  const port = await freePort()
+  const forwarder = await startForwarder({
+    gatewayURL: `http://127.0.0.1:${port}`,
+    secret: 'secret',
+    token: () => 'the-token',
+  })
+  t.after(() => forwarder.close())
+  const body = 'x'.repeat(1_000_000)
+  const response = fetch(`${forwarder.url}/mcp/notes`, { method: 'POST', body })
+  const left = fetch(`${forwarder.url}/left`, { method: 'POST', body: 'y', signal: AbortSignal.timeout(50) })
+  await assert.rejects(left, /TimeoutError|aborted/)
+  const received: string[] = []
+  const gateway = createServer(async (incoming, outgoing) => {
+    let text = ''
+    for await (const chunk of incoming) text += String(chunk)
+    received.push(`${incoming.url} ${text.length}`)
+    outgoing.end('done')
+  })
+  await listening(gateway, '127.0.0.1', port)
+  t.after(() => closed(gateway))
+  assert.equal(await (await response).text(), 'done')
+  assert.deepEqual(received, ['/mcp/notes 1000000'])
+})
+
 test('a gateway that cannot be reached gives 502, and the forwarder goes on', async (t) => {
-  const get = await forwarderTo(t, 'https://127.0.0.1:1')
+  const get = await forwarderTo(t, 'https://127.0.0.1:1', 300)
   assert.equal(await get('/mcp/notes'), 502)
   assert.equal(await get('/mcp/notes'), 502)
 })

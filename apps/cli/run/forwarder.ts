@@ -8,7 +8,7 @@ import {
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { pipeline } from 'node:stream/promises'
-import { reasonOf } from '@plat/core'
+import { reasonOf, systemClock } from '@plat/core'
 
 /** A loopback address that adds the session token to every call, so that the child never holds it. */
 export interface Forwarder {
@@ -34,17 +34,24 @@ const notForwarded = new Set([
   'host',
 ])
 
+/** How long a gateway that starts again may refuse connections, and how often it is tried, in milliseconds. */
+const RESTART_MS = 5000
+const RETRY_MS = 100
+
 /** Starts a forwarder to `gatewayURL` whose path begins with `secret`; `token` is called for each request. */
 export async function startForwarder(options: {
   readonly gatewayURL: string
   readonly secret: string
   readonly token: () => string
+  /** Default: 5000. */
+  readonly restartMs?: number
 }): Promise<Forwarder> {
+  const { restartMs = RESTART_MS } = options
   const gateway = new URL(options.gatewayURL)
   const server = createServer((request, response) => {
     const path = innerPath(request, options.secret)
     if (path === null) return refuse(response, 404, 'not_found', 'no such address')
-    forward(request, response, { gateway, path, token: options.token() })
+    forward(request, response, { gateway, path, token: options.token(), restartMs })
   })
   server.requestTimeout = 0 // Streams and held calls last as long as the gateway lets them.
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
@@ -75,37 +82,60 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-function forward(
-  request: IncomingMessage,
-  response: ServerResponse,
-  to: { readonly gateway: URL; readonly path: string; readonly token: string },
-): void {
-  const upstream = openRequest(request, to)
-  if (upstream === null) {
-    refuse(response, 400, 'bad_request', 'the request cannot be forwarded')
-    return
+interface ForwardedTo {
+  readonly gateway: URL
+  readonly path: string
+  readonly token: string
+  readonly restartMs: number
+}
+
+/** Forwards a request. While the gateway refuses connections, as when `plat up` starts it again, nothing was sent, and it is tried again. */
+function forward(request: IncomingMessage, response: ServerResponse, to: ForwardedTo): void {
+  const giveUpAt = systemClock.monotonic() + to.restartMs
+  let cancel = () => {}
+  response.on('close', () => cancel())
+  request.on('error', () => cancel())
+  const attempt = () => {
+    const upstream = openRequest(request, to)
+    if (upstream === null) {
+      refuse(response, 400, 'bad_request', 'the request cannot be forwarded')
+      return
+    }
+    cancel = () => upstream.destroy()
+    let isRefused = false
+    upstream.on('response', (from) => relay(from, response))
+    whenConnected(upstream, to.gateway, () => request.pipe(upstream))
+    upstream.on('error', (error: NodeJS.ErrnoException) => {
+      isRefused = error.code === 'ECONNREFUSED' && !response.closed && systemClock.monotonic() < giveUpAt
+      if (isRefused) cancel = systemClock.after(RETRY_MS, attempt)
+      else failed(response, to.gateway, error)
+    })
+    // A response may come before the whole body is sent, such as 413. The rest is read, or the program could wait for ever to send it.
+    upstream.on('close', () => {
+      if (!isRefused) request.unpipe(upstream).resume()
+    })
   }
-  upstream.on('response', (from) => {
-    const forwarded = Object.entries(from.headers).filter(([name]) => !notForwarded.has(name))
-    response.writeHead(from.statusCode ?? 502, Object.fromEntries(forwarded))
-    response.flushHeaders()
-    pipeline(from, response).catch(() => response.destroy())
+  attempt()
+}
+
+function relay(from: IncomingMessage, response: ServerResponse): void {
+  const forwarded = Object.entries(from.headers).filter(([name]) => !notForwarded.has(name))
+  response.writeHead(from.statusCode ?? 502, Object.fromEntries(forwarded))
+  response.flushHeaders()
+  pipeline(from, response).catch(() => response.destroy())
+}
+
+function failed(response: ServerResponse, gateway: URL, error: Error): void {
+  if (response.headersSent) response.destroy()
+  else refuse(response, 502, 'upstream_error', `the gateway at ${gateway.origin} cannot be reached: ${reasonOf(error)}`)
+}
+
+/** Calls `begin` once the connection is open: until then the body is not read, so that it can be sent on another one. */
+function whenConnected(upstream: ClientRequest, { protocol }: URL, begin: () => void): void {
+  upstream.once('socket', (socket) => {
+    if (socket.connecting) socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', begin)
+    else begin()
   })
-  upstream.on('error', (error) => {
-    if (response.headersSent) response.destroy()
-    else
-      refuse(
-        response,
-        502,
-        'upstream_error',
-        `the gateway at ${to.gateway.origin} cannot be reached: ${reasonOf(error)}`,
-      )
-  })
-  response.on('close', () => upstream.destroy())
-  request.on('error', () => upstream.destroy())
-  request.pipe(upstream)
-  // A response may come before the whole body is sent, such as 413. The rest is read, or the program could wait for ever to send it.
-  upstream.on('close', () => request.unpipe(upstream).resume())
 }
 
 /**
