@@ -52,26 +52,51 @@ async function restored({ auditPath }: Fixture, s3: S3Server): Promise<string> {
   return join(folder, basename(auditPath))
 }
 
-/** Passes requests on once it is open, and drops them before: a server that is down receives nothing. */
+interface Door {
+  readonly url: string
+  state: 'down' | 'slow' | 'open'
+  /** Requests that wait. */
+  readonly held: readonly unknown[]
+  admits: () => boolean
+  open(): void
+}
+
+/**
+ * Passes requests on. A server that is down receives nothing; one that is slow receives a request once it is open again, or while `admits` returns true.
+ */
 async function startDoor(t: TestContext, to: string) {
+  const held: (() => void)[] = []
   const server = createServer((incoming, outgoing) => {
-    if (!door.isOpen) {
-      incoming.socket.destroy()
-      return
-    }
     const { method, headers, url } = incoming
-    const passed = request(`${to}${url}`, { method, headers }, (reply) => {
-      outgoing.writeHead(reply.statusCode ?? 502, reply.headers)
-      reply.pipe(outgoing)
-    })
-    incoming.pipe(passed)
+    const pass = () => {
+      const passed = request(`${to}${url}`, { method, headers }, (reply) => {
+        outgoing.writeHead(reply.statusCode ?? 502, reply.headers)
+        reply.pipe(outgoing)
+      })
+      passed.on('error', () => outgoing.destroy())
+      incoming.pipe(passed)
+    }
+    if (door.state === 'down') incoming.socket.destroy()
+    else if (door.state === 'open' || door.admits()) pass()
+    else held.push(pass)
   })
-  const door = { url: `http://127.0.0.1:${await listening(server)}`, isOpen: false }
-  t.after(() => server.close())
+  const door: Door = {
+    ...{ url: `http://127.0.0.1:${await listening(server)}`, held },
+    state: 'down',
+    admits: () => false,
+    open() {
+      door.state = 'open'
+      for (const pass of held.splice(0)) pass()
+    },
+  }
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   return door
 }
 
-test('no segment leaves before the transparency log has it: dead, and dead then back; then all proofs hold', async (t) => {
+test('no segment leaves before the transparency log has it: dead, slow, and back; then all proofs hold', async (t) => {
   const [s3, log] = [await startS3(t, 'secret'), await startLog(t)]
   const door = await startDoor(t, log.url)
   let anchored = () => -1
@@ -94,7 +119,10 @@ test('no segment leaves before the transparency log has it: dead, and dead then 
   fixture.start()
   await untilPass(fixture, () => waiting(fixture, 'anchors') >= 3, 'the wait for an anchor')
   assert.equal((await afterPasses(fixture, segments)).length, segments.length)
-  door.isOpen = true
+  door.state = 'slow'
+  await untilPass(fixture, () => door.held.length > 0, 'a request that waits')
+  assert.equal((await afterPasses(fixture, segments)).length, segments.length)
+  door.open()
   await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'all to leave')
   await anchors.close()
   // Archiving may have written a record after the last checkpoint.
@@ -129,18 +157,19 @@ async function withCollector(t: TestContext, edgeKey: string) {
     t.after(() => hub.close())
     return hub
   }
+  const door = await startDoor(t, `http://127.0.0.1:${port}`)
   const forward = {
-    ...{ url: `http://127.0.0.1:${port}`, tokenFile, caFile: '', jurisdiction: '' },
+    ...{ url: door.url, tokenFile, caFile: '', jurisdiction: '' },
     ...{ intervalSeconds: 60, maxBackoffSeconds: 60, timeoutSeconds: 5 },
   }
-  return { start, forward, keyFile: hubKey.pub }
+  return { start, door, forward, keyFile: hubKey.pub }
 }
 
-test('no segment leaves before the collector of an edge has acknowledged it: dead, back, and killed', async (t) => {
+test('no segment leaves before the collector of an edge has acknowledged it: dead, slow, back, and killed', async (t) => {
   let acknowledged = () => -1
   const fixture = await setUp(t, { archive: 'delete', bytes: 1, collector: () => acknowledged() })
   const { auditPath, audit, clock, key, dialer, shared } = fixture
-  const { start, forward, keyFile } = await withCollector(t, key.pub)
+  const { start, door, forward, keyFile } = await withCollector(t, key.pub)
   const offline = {
     ...{ enabled: true, edgeId: 'north', spoolDir: '', spoolMaxBytes: 1024 ** 3, fullPolicy: 'failClosed' as const },
     ...{ segmentMaxRecords: 10, sealIntervalSeconds: 60, collectorKeyFiles: [keyFile], forward, receiptDropDir: '' },
@@ -159,6 +188,17 @@ test('no segment leaves before the collector of an edge has acknowledged it: dea
   await untilPass(fixture, () => waiting(fixture, 'collector') >= 3, 'the wait for the collector')
   assert.equal((await afterPasses(fixture, segments)).length, segments.length)
   const hub = await start()
+  door.state = 'slow'
+  // As far as it got: no more than what the first segment needs.
+  door.admits = () => edge.acknowledged() < (segments[0]?.last ?? 0)
+  await untilPass(fixture, () => stillHere(auditPath, segments).length < segments.length, 'the first one to leave')
+  const received = segments.filter(({ last }) => last <= edge.acknowledged())
+  assert.ok(received.length > 0 && received.length < segments.length)
+  assert.deepEqual(
+    await afterPasses(fixture, segments),
+    segments.filter((one) => !received.includes(one)).map(({ file }) => file),
+  )
+  door.open()
   await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'all to leave')
   await hub.kill()
   const later = (await fill(fixture, 3)).filter(({ left }) => left === null)
