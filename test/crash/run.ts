@@ -7,6 +7,7 @@ import { everyPrefix } from '@plat/testkit/faults/prefixes'
 import { stampSuite } from '../../tools/check/stamp.ts'
 import { INJECTIONS, injectFaults } from './inject.ts'
 import { ARCHIVE_INJECTIONS, injectArchiveFaults } from './inject-archive.ts'
+import { injectRepairFaults } from './inject-repair.ts'
 import { type KillCount, killAppender } from './kill-appender.ts'
 import { killGateway } from './kill-gateway.ts'
 
@@ -24,7 +25,7 @@ const FLAGS = {
     type: 'int',
     default: ENOUGH.faults,
     min: 0,
-    help: `runs with I/O errors injected by strace, up to ${INJECTIONS} of writing and ${ARCHIVE_INJECTIONS} of retention`,
+    help: `runs with I/O errors injected by strace, up to ${INJECTIONS} of writing, ${ARCHIVE_INJECTIONS} of retention, and as many of repairs`,
   },
   lengths: { type: 'int', default: 6, min: 0, help: 'longest row of failing system calls on a simulated disk' },
 } as const satisfies FlagTable
@@ -41,6 +42,7 @@ async function main(args: readonly string[]): Promise<number> {
   const passed =
     (await run('faults', faults, injectFaults)) &&
     (await run('archive', faults, injectArchiveFaults)) &&
+    (await run('repair', faults, injectRepairFaults)) &&
     (await run('appender', appender, killAppender)) &&
     (await run('gateway', gateway, killGateway))
   const isEnough = appender >= ENOUGH.appender && gateway >= ENOUGH.gateway && faults >= ENOUGH.faults
