@@ -17,16 +17,19 @@ export interface Watched {
   readonly foreign: readonly string[]
 }
 
-/** Collects problems of a page from now on. */
+/** Collects problems of the pages of `origin` from now on; pages of other origins, such as that of the identity provider, are their own matter. */
 export function watchPage(page: Page, origin: string): Watched {
   const problems: string[] = []
   const foreign: string[] = []
-  page.on('pageerror', (error) => problems.push(error.message))
+  const isOurs = () => page.url().startsWith(`${origin}/`)
+  page.on('pageerror', (error) => void (isOurs() && problems.push(error.message)))
   page.on('console', (message) => {
-    if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) problems.push(message.text())
+    const isFault = message.type() === 'error' && !/Failed to load resource/.test(message.text())
+    if (isFault && isOurs()) problems.push(message.text())
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(`${origin}/`)) foreign.push(request.url())
+    const isHere = request.url().startsWith(`${origin}/`) || request.url().startsWith(`blob:${origin}/`)
+    if (isOurs() && !isHere && !request.isNavigationRequest()) foreign.push(request.url())
   })
   return { problems, foreign }
 }

@@ -5,12 +5,15 @@ import { freePort, tempFolder } from '@plat/testkit/local'
 import { startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import type { Page } from 'playwright-core'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
+import { startWeather, type Weather } from './weather.ts'
 
 const AUDIENCE = 'plat-admin'
 const RESOURCE = 'https://plat.example/admin'
 
-/** A real `plat up` with one MCP server and an identity provider. */
+/** A real `plat up` with two MCP servers and an identity provider. */
 export interface TestConsole {
+  /** The server `weather`, whose tools change; its tool `watch` answers with a stream that does not end. */
+  readonly weather: Weather
   readonly up: Up
   /** `http://127.0.0.1:<port>` */
   readonly origin: string
@@ -28,6 +31,8 @@ export interface TestConsole {
 }
 
 export interface ToolCall {
+  /** Default: `notes`. */
+  readonly server?: string
   readonly session: string
   readonly tool: string
   readonly args?: object
@@ -35,21 +40,32 @@ export interface ToolCall {
   readonly signal?: AbortSignal
 }
 
-export async function startConsole(): Promise<TestConsole> {
+export interface ConsoleSetup {
+  /** Writes a ledger before the gateway starts. */
+  readonly fill?: (auditPath: string) => Promise<void>
+}
+
+export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestConsole> {
   const dir = tempFolder()
   const origin = `http://127.0.0.1:${await freePort()}`
   const notes = await startNotes({ port: 0, dir })
+  const weather = await startWeather()
   const people = await startAccountsProvider({
     clients: [
       { client_id: 'console', token_endpoint_auth_method: 'none', redirect_uris: [`${origin}/console/callback`] },
     ],
-    resource: { indicator: RESOURCE, audience: AUDIENCE, groups: { ada: ['leads'], vera: ['staff'] } },
+    resource: { indicator: RESOURCE, audience: AUDIENCE, groups: { ada: ['leads'], vera: ['staff'], ida: ['owners'] } },
   })
-  await writeResources(dir, notes.url)
+  await writeResources(dir, { notes: notes.url, weather: weather.url })
+  if (fill !== undefined) {
+    await mkdir(join(dir, '.plat/state'), { recursive: true, mode: 0o700 })
+    await fill(join(dir, '.plat/state/audit.jsonl'))
+  }
   await writeFile(join(dir, 'gateway.json'), JSON.stringify(gatewayKeys(people.url)))
   const up = await startUp({ dir, listen: origin.replace('http://', ''), identityListen: '127.0.0.1:0', log: 'file' })
   const admin: TestConsole['admin'] = (method, path, body) => callAdmin(up, { method, path, body })
   return {
+    weather,
     up,
     origin,
     provider: people.url,
@@ -72,6 +88,7 @@ export async function startConsole(): Promise<TestConsole> {
       await up.stop()
       await people.close()
       await notes.close()
+      await weather.close()
     },
   }
 }
@@ -81,28 +98,35 @@ function gatewayKeys(issuer: string): object {
     approvalAnswerAfterSeconds: 600,
     auditCheckpointIntervalSeconds: 1,
     approvalPreview: { mode: 'redacted', maxBytes: 4096 },
+    pinCacheSeconds: 0,
+    sessions: { traceURLTemplate: 'https://traces.example/{traceId}' },
     adminAuth: {
       mode: 'both',
-      roles: { approver: ['leads'], viewer: ['staff'] },
+      roles: { approver: ['leads'], viewer: ['staff'], admin: ['owners'] },
+      stepUp: { accept: { maxAgeSeconds: 1 } },
       oidc: { issuer, audience: AUDIENCE, clientID: 'console', scopes: ['offline_access'], resource: RESOURCE },
     },
   }
 }
 
-async function writeResources(dir: string, url: string): Promise<void> {
+async function writeResources(dir: string, urls: { readonly notes: string; readonly weather: string }): Promise<void> {
   const put = async (file: string, kind: string, spec: object) => {
     const target = join(dir, 'resources', file)
     await mkdir(dirname(target), { recursive: true })
     const metadata = { name: file.split('/').at(-1)?.replace('.yaml', ''), namespace: 'default' }
     await writeFile(target, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
   }
-  await put('mcpservers/default/notes.yaml', 'MCPServer', { url })
+  await put('mcpservers/default/notes.yaml', 'MCPServer', { url: urls.notes })
+  const toolPins = { mode: 'enforce', onChange: 'hide', allowUnpinned: false }
+  await put('mcpservers/default/weather.yaml', 'MCPServer', { url: urls.weather, toolPins })
   await put('agents/default/assistant.yaml', 'Agent', {
     image: 'example.com/a:1',
     tier: 'tier-0',
     policyRef: 'assistant',
-    tools: [{ name: 'notes' }],
+    tools: [{ name: 'notes' }, { name: 'weather' }],
   })
+  // A policy that does not exist, for the problems of resources.
+  await put('agents/default/broken.yaml', 'Agent', { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'missing' })
   const rules = [
     {
       name: 'hold',
@@ -111,12 +135,13 @@ async function writeResources(dir: string, url: string): Promise<void> {
       reason: 'deleting needs a second pair of eyes',
     },
     { name: 'never', action: 'deny', match: { tools: ['read_note'] }, reason: 'notes are not read' },
-    { name: 'rest', action: 'allow', match: { tools: ['add_note', 'list_notes'] } },
+    { name: 'rest', action: 'allow', match: { tools: ['add_note', 'list_notes', 'forecast', 'watch'] } },
   ]
   await put('toolpolicies/default/assistant.yaml', 'ToolPolicy', { rules })
 }
 
-async function callTool(up: Up, { session, tool, args = {}, user = 'uma', signal }: ToolCall): Promise<string> {
+async function callTool(up: Up, call: ToolCall): Promise<string> {
+  const { session, server = 'notes', tool, args = {}, user = 'uma', signal } = call
   const minted = await fetch(`${up.env.PLAT_IDENTITY_URL}/v1/token`, {
     method: 'POST',
     headers: { authorization: `Bearer ${up.env.PLAT_BROKER_TOKEN}`, 'content-type': 'application/json' },
@@ -126,12 +151,12 @@ async function callTool(up: Up, { session, tool, args = {}, user = 'uma', signal
       session,
       user,
       tier: 'tier-0',
-      scopes: ['tools:notes'],
+      scopes: ['tools:notes', 'tools:weather'],
       ttlSeconds: 600,
     }),
   })
   const { token }: { readonly token: string } = JSON.parse(await minted.text())
-  const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/notes`, {
+  const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/${server}`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${token}`,

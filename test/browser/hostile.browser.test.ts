@@ -1,127 +1,131 @@
 import assert from 'node:assert/strict'
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { tempFolder } from '@plat/testkit/local'
-import type { Browser, Page } from 'playwright-core'
-import { axeViolations, startBrowser, type Watched, watchPage } from './chromium.ts'
+import type { Browser } from 'playwright-core'
+import { startBrowser } from './chromium.ts'
 import { startConsole, type TestConsole } from './gateway.ts'
+import { holdCall, openStory, type Story } from './story.ts'
 
-/** The pictures of docs/console.md are written with `-draw` alone, so that a run changes no file. */
-const SCREENSHOTS =
-  process.env.PLAT_DRAW_CONSOLE === '1' ? join(import.meta.dirname, '../../docs/console') : tempFolder()
+const TIME = { timeout: 90_000 }
 const MARKUP = '<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"\'><svg onload=window.hacked=1>'
 const HIDDEN = 'pay\u202eevil\u2066\u200b\u{e0041}'
-const PAGES = ['now', 'approvals', 'sessions', 'ledger', 'costs', 'policy', 'servers', 'access'] as const
+const HOSTILE = `${MARKUP}${HIDDEN}`
+/** Elements of a page, however long its texts are. */
+const ELEMENTS_MAX = 3_000
+const WIDE = { width: 1280, height: 800 }
+const PHONE = { width: 360, height: 740 }
+const RAW = /[\u202e\u2066\u200b]/
 
 let plat: TestConsole
 let browser: Browser
-let page: Page
-let watched: Watched
-const stop = new AbortController()
 
 before(async () => {
-  ;[plat, browser] = await Promise.all([startConsole(), startBrowser()])
-  page = await browser.newPage({ viewport: { width: 1280, height: 800 } })
-  watched = watchPage(page, plat.origin)
-  await plat.logInByLink(page)
-  await plat.callTool({ session: 'quarter-report', tool: 'add_note', args: { name: 'draft', text: 'numbers' } })
-  await plat.callTool({ session: 'quarter-report', tool: 'read_note', args: { name: 'draft' } })
+  plat = await startConsole()
+  browser = await startBrowser()
 })
 
 after(async () => {
-  stop.abort()
   await browser.close()
   await plat.close()
 })
 
-const open = (path: string) => page.goto(`${plat.origin}/console/${path}`)
-
-/** Holds a call until the file ends; returns the address of its approval. */
-async function held(args: object, user = 'uma', session = 'quarter-report'): Promise<string> {
-  const before = await pending()
-  void plat.callTool({ session, tool: 'delete_note', args, user, signal: stop.signal }).catch(() => '')
-  for (let waits = 0; waits < 200; waits++) {
-    const found = (await pending()).find((id) => !before.includes(id))
-    if (found !== undefined) return `approvals/${found}`
-    await page.waitForTimeout(50)
-  }
-  throw new Error('the call was not held')
-}
-
-async function pending(): Promise<readonly string[]> {
-  const text = await (await plat.admin('GET', '/v1/approvals?state=pending')).text()
-  const { items }: { readonly items: readonly { readonly id: string }[] } = JSON.parse(text)
-  return items.map(({ id }) => id)
-}
-
-/** Nothing ran, nothing was refused by the policy of the page, and nothing is wider than the window. */
-async function assertCalm(where: string): Promise<void> {
-  assert.equal(await page.evaluate('window.hacked'), undefined, where)
-  assert.equal(await page.locator('main script, main img, main svg').count(), 0, where)
-  assert.ok(
-    await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth'),
-    `${where}: wider than the window`,
-  )
-  assert.deepEqual(watched, { problems: [], foreign: [] }, where)
-}
-
-test('every page is drawn in both themes and on a phone, for docs/console.md', async () => {
-  await mkdir(SCREENSHOTS, { recursive: true })
-  await held({ name: 'budget-2027', reason: 'superseded' })
-  const approval = await held({ name: 'draft', force: true })
-  const session = 'sessions/default%2Fassistant%2Fquarter-report'
-  const named = { ...Object.fromEntries(PAGES.map((name) => [name, name])), approval, session, record: 'ledger/1' }
-  for (const theme of ['light', 'dark']) {
-    for (const [name, path] of Object.entries(named)) {
-      await open(path)
-      await page.getByLabel('Theme').selectOption(theme)
-      await page.getByText('Loading …').first().waitFor({ state: 'detached' })
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${theme}.png`) })
+/** Opens pages at both widths: no script ran, no element is wider than the window, and no hidden character is left raw. */
+async function assertHarmless({ page, open, assertCalm }: Story, paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    await open(path)
+    assert.doesNotMatch(await page.locator('body').innerText(), RAW, path)
+    for (const size of [PHONE, WIDE]) {
+      await page.setViewportSize(size)
+      const where = `${path} at ${size.width} px`
+      await assertCalm(where)
+      assert.ok(Number(await page.evaluate('document.querySelectorAll("*").length')) < ELEMENTS_MAX, where)
     }
   }
-  await page.setViewportSize({ width: 360, height: 740 })
-  for (const [name, path] of Object.entries({ approvals: 'approvals', approval, session, now: 'now' })) {
-    await open(path)
-    await page.getByText('Loading …').first().waitFor({ state: 'detached' })
-    await assertCalm(`${name} on a phone`)
-    await page.screenshot({ path: join(SCREENSHOTS, `${name}-phone.png`) })
-  }
-  await open(approval)
-  await page.getByRole('button', { name: 'Deny', exact: false }).first().click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
-  assert.deepEqual(await axeViolations(page), [])
-  await page.setViewportSize({ width: 1280, height: 800 })
-})
+}
 
-test('markup, scripts and hidden characters in arguments, users and reasons are text', async () => {
-  const path = await held({ name: MARKUP, [MARKUP]: HIDDEN }, `${MARKUP}${HIDDEN}`.slice(0, 120))
-  for (const place of [
-    path,
-    'approvals',
-    'now',
-    'sessions',
-    'sessions/default%2Fassistant%2Fquarter-report',
-    'ledger',
-    'costs?by=user',
-  ]) {
-    await open(place)
-    await page.getByText('Loading …').first().waitFor({ state: 'detached' })
-    await assertCalm(place)
-  }
-  await open(path)
-  await page.locator('.json .hidden-char', { hasText: 'U+202E' }).waitFor()
-  await page.locator('.json .hidden-char', { hasText: 'U+E0041' }).waitFor()
-  assert.doesNotMatch(await page.locator('main').innerText(), /[\u202e\u2066\u200b]/)
-})
+test(
+  'markup, scripts and hidden characters in arguments, users, tools and reasons are text on every page',
+  TIME,
+  async (t) => {
+    const story = await openStory(t, { plat, browser })
+    const user = HOSTILE.slice(0, 200)
+    const session = 'hostile'
+    const path = await holdCall(t, plat, { session, args: { name: MARKUP, [MARKUP]: HIDDEN }, user })
+    await plat.callTool({ session, tool: 'add_note', args: { name: 'x', text: MARKUP }, user })
+    await plat.callTool({ session, tool: HOSTILE.slice(0, 100), user })
+    const denied = await holdCall(t, plat, { session, args: { again: 1 }, user })
+    const { status } = await plat.admin('POST', `/v1/${denied}/deny`, { reason: HOSTILE })
+    assert.equal(status, 200)
+    const target = { session: 'default/assistant/hostile-revoked' }
+    assert.equal((await plat.admin('POST', '/v1/revocations', { target, reason: HOSTILE })).status, 201)
+    const evidence = await plat.admin('POST', '/v1/evidence', { namespace: 'default', agent: 'assistant', session })
+    assert.equal(evidence.status, 201)
+    const id = encodeURIComponent(`default/assistant/${session}`)
+    await assertHarmless(story, [
+      ...['now', 'approvals', 'approvals?state=denied', path, denied],
+      ...['sessions', `sessions?q=${encodeURIComponent(MARKUP.slice(0, 40))}`, `sessions/${id}`],
+      ...['ledger', `ledger?text=${encodeURIComponent(MARKUP.slice(0, 30))}`],
+      ...['costs?by=user', 'costs?by=session', 'policy', 'servers', 'access'],
+      ...[
+        `sessions/${encodeURIComponent(HOSTILE)}`,
+        `approvals/${encodeURIComponent(HOSTILE)}`,
+        encodeURIComponent(HOSTILE),
+      ],
+    ])
+    await story.open(path)
+    await story.page.locator('.json .hidden-char', { hasText: 'U+202E' }).waitFor()
+    await story.page.locator('.json .hidden-char', { hasText: 'U+E0041' }).waitFor()
+  },
+)
 
-test('long arguments and many levels are displayed whole, with few elements', async () => {
-  const deep = JSON.parse(`${'['.repeat(60)}1${']'.repeat(60)}`)
-  for (const args of [{ name: 'x'.repeat(200_000) }, { name: 'deep', deep }]) {
-    const path = await held(args, 'uma', `big-${Object.keys(args).length}`)
-    await open(path)
-    await page.locator('.json-line').first().waitFor()
-    assert.ok(Number(await page.evaluate('document.querySelectorAll("*").length')) < 2_000)
-    await assertCalm('large arguments')
-  }
-})
+test(
+  'names and definitions of tools of a hostile server are text, whatever their length and depth',
+  TIME,
+  async (t) => {
+    const story = await openStory(t, { plat, browser })
+    let schema: object = { type: 'string' }
+    for (let level = 0; level < 25; level++) schema = { type: 'object', properties: { [MARKUP]: schema } }
+    plat.weather.offer([
+      { name: 'markup', description: HOSTILE, inputSchema: { type: 'object', description: MARKUP } },
+      { name: MARKUP, description: 'a name of markup', inputSchema: { type: 'object' } },
+      { name: HIDDEN, description: 'a name of hidden characters', inputSchema: { type: 'object' } },
+      { name: Array(250).fill('a').join('/'), description: 'a name of many levels', inputSchema: { type: 'object' } },
+      { name: 'deep', description: 'd', inputSchema: schema },
+      { name: 'long', description: 'x'.repeat(1_000_000), inputSchema: { type: 'object' } },
+    ])
+    await plat.callTool({ session: 'tools', server: 'weather', tool: 'markup' })
+    const pins = JSON.parse(await (await plat.admin('GET', '/v1/pins/default/weather')).text())
+    assert.ok(pins.tools.length >= 6, 'the gateway knows the tools')
+    await assertHarmless(story, ['servers', 'servers/default%2Fweather', 'now', 'ledger'])
+    await story.page.setViewportSize({ width: 1280, height: 800 })
+    await story.open('servers/default%2Fweather')
+    for (const { tool } of pins.tools) {
+      const at = pins.tools.findIndex((one: { readonly tool: string }) => one.tool === tool)
+      await story.page.locator('.tools button').nth(at).click()
+      await story.page.getByRole('heading', { name: /^Definition of/ }).waitFor()
+      await story.assertCalm(`the definition of tool ${at}`)
+    }
+  },
+)
+
+test(
+  'an argument of 1 MB and as many levels as the gateway takes are displayed whole, with few elements',
+  TIME,
+  async (t) => {
+    const story = await openStory(t, { plat, browser })
+    const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
+    for (const [session, args] of [
+      ['long', { name: 'x'.repeat(1_000_000) }],
+      ['deep', { name: 'deep', deep: nested(60) }],
+      ['wide', Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`member-${at}`, at]))],
+      ['levels', { name: Array(10_000).fill('a').join('/') }],
+    ] as const) {
+      const path = await holdCall(t, plat, { session, args })
+      await story.open(path)
+      await story.page.locator('.json-line').first().waitFor()
+      await assertHarmless(story, [path, `sessions/default%2Fassistant%2F${session}`])
+    }
+    const refused = await plat.callTool({ session: 'deeper', tool: 'delete_note', args: { deep: nested(10_000) } })
+    assert.match(refused, /levels|deep|nest/i)
+    await assertHarmless(story, ['sessions/default%2Fassistant%2Fdeeper', 'ledger'])
+  },
+)

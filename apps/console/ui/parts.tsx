@@ -21,7 +21,12 @@ export function Time({ at, full = false }: { readonly at: string | null; readonl
   const fixed = absoluteTime(ms)
   return (
     <time dateTime={new Date(ms).toISOString()} title={fixed}>
-      {full ? `${fixed} (${relativeTime(ms, nowMs)})` : relativeTime(ms, nowMs)}
+      {full && (
+        <>
+          <span class="nowrap">{fixed}</span> <span class="nowrap">({relativeTime(ms, nowMs)})</span>
+        </>
+      )}
+      {!full && relativeTime(ms, nowMs)}
     </time>
   )
 }

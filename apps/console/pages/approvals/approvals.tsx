@@ -82,7 +82,7 @@ const COLUMNS: readonly Column<Approval>[] = [
   { name: 'Votes', width: '5rem', isNumber: true, cell: ({ quorum: { given, needed } }) => `${given} of ${needed}` },
   {
     name: 'Time left',
-    width: '8rem',
+    width: '9rem',
     isMain: true,
     isNumber: true,
     cell: ({ expiresAt }) => <TimeLeft until={expiresAt} />,

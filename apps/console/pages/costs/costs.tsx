@@ -176,6 +176,7 @@ function TotalName({ group, name }: { readonly group: Group; readonly name: stri
 }
 
 function Share({ of }: { readonly of: number }) {
+  if (of === 0) return <span class="faint">–</span>
   return (
     <span class="waterfall" aria-hidden="true">
       <span class="bar info" style={{ left: '0', width: `${(of * 100).toFixed(2)}%` }} />

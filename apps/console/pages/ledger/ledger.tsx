@@ -16,7 +16,9 @@ import { Segments } from './segments.tsx'
 type Line = Result<'GET /v1/audit/records'>['items'][number]
 
 const FILTERS = ['text', 'agent', 'session', 'user', 'server', 'tool', 'call'] as const
-const PAGE_SIZE = 200
+/** The first page is short, so that it appears soon. */
+const FIRST_PAGE = 200
+const PAGE_SIZE = 1_000
 /** A search that finds fewer rows goes on by itself for this many pages of 32 MiB. */
 const ENOUGH_ROWS = 50
 const MAX_PAGES = 8
@@ -33,7 +35,7 @@ export function LedgerPage({ query }: { readonly query: URLSearchParams }) {
   }
   const pages = usePages(query.toString(), (cursor, signal) =>
     client.call('GET /v1/audit/records', {
-      query: { ...conditions, order: 'newest', limit: PAGE_SIZE, ...(cursor && { cursor }) },
+      query: { ...conditions, order: 'newest', limit: cursor ? PAGE_SIZE : FIRST_PAGE, ...(cursor && { cursor }) },
       signal,
     }),
   )

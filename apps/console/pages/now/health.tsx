@@ -38,7 +38,7 @@ function Parts({ health: { ledger, state, sinks } }: { readonly health: NonNulla
         {ledger ? <Badge tone="good">can be written</Badge> : <Badge tone="bad">cannot be written</Badge>}
       </Fact>
       <Fact name="State database">
-        {state === null ? <Badge tone="good">well</Badge> : <Badge tone="bad">not usable</Badge>}{' '}
+        {state === null ? <Badge tone="good">can be used</Badge> : <Badge tone="bad">not usable</Badge>}{' '}
         {state !== null && <Name of={state} />}
       </Fact>
       {sinks.length === 0 && <Fact name="Audit sinks">none is configured</Fact>}

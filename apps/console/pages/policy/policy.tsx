@@ -197,7 +197,6 @@ function Outcome({ replay: { counts, items, isRunning, error } }: { readonly rep
         <Fact name="Depends on arguments that are not stored">{count(counts.needs_arguments)}</Fact>
         <Fact name="Not decided by a policy">{count(counts.skipped)}</Fact>
       </Facts>
-      <br />
       <Table
         label="Calls that would be decided differently"
         columns={COLUMNS}

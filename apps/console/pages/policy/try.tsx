@@ -10,12 +10,12 @@ import { Action } from './action.tsx'
 type Tried = Result<'POST /v1/policies/try'>
 
 const FIELDS = {
-  agent: { label: 'Agent (namespace/name)', isNeeded: true },
-  server: { label: 'Server', isNeeded: true },
-  tool: { label: 'Tool', isNeeded: true },
-  user: { label: 'User', isNeeded: false },
-  groups: { label: 'Groups (separated by commas)', isNeeded: false },
-  taints: { label: 'Labels (separated by commas)', isNeeded: false },
+  agent: { label: 'Agent', hint: 'namespace/name', isNeeded: true },
+  server: { label: 'Server', hint: '', isNeeded: true },
+  tool: { label: 'Tool', hint: '', isNeeded: true },
+  user: { label: 'User', hint: 'none', isNeeded: false },
+  groups: { label: 'Groups', hint: 'a, b', isNeeded: false },
+  taints: { label: 'Taint labels', hint: 'a, b', isNeeded: false },
 } as const
 type Field = keyof typeof FIELDS
 const NAMES: readonly Field[] = ['agent', 'server', 'tool', 'user', 'groups', 'taints']
@@ -75,6 +75,7 @@ function Fields({ fields, set }: FieldsProps) {
             <span>{FIELDS[name].label}</span>
             <input
               required={FIELDS[name].isNeeded}
+              placeholder={FIELDS[name].hint}
               maxLength={1024}
               value={fields[name] ?? ''}
               onInput={(event) => set(name, event.currentTarget.value)}

@@ -26,8 +26,12 @@ export function ServerPage({ id }: { readonly id: string }) {
     (signal) => client.call('GET /v1/pins/{namespace}/{name}', { params, signal }),
     { topics: ['pin'] },
   )
+  const tools = data?.tools ?? []
   const tool =
-    data?.tools.find((one) => one.tool === chosen) ?? data?.tools.find(({ standing }) => standing === 'drifted')
+    tools.find((one) => one.tool === chosen) ??
+    tools.find(({ standing }) => standing === 'drifted') ??
+    tools.find(({ standing }) => standing === 'unpinned') ??
+    tools[0]
   return (
     <>
       <PageHead title={<Name of={id} />} />
@@ -142,7 +146,7 @@ function Definition({ server, tool: { tool, standing, source, rejected }, done }
         <p class="note">Accepting or rejecting a definition needs the role admin.</p>
       )}
       {mayDecide && data.digest !== null && (
-        <p class="actions">
+        <div class="actions">
           {!rejected && (
             <button type="button" class="danger" onClick={() => setOpen('reject')}>
               Reject …
@@ -153,7 +157,7 @@ function Definition({ server, tool: { tool, standing, source, rejected }, done }
               Accept this definition …
             </button>
           )}
-        </p>
+        </div>
       )}
       {open !== null && data !== null && data.digest !== null && (
         <Decide decision={open} {...{ server, tool, done }} digest={data.digest} close={() => setOpen(null)} />

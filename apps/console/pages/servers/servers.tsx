@@ -69,6 +69,18 @@ const COLUMNS: readonly Column<Server>[] = [
       ),
   },
   { name: 'Tools', width: '6rem', isNumber: true, cell: ({ observedTools }) => count(observedTools) },
-  { name: 'Without a pin', width: '8rem', isNumber: true, cell: ({ unpinnedTools }) => count(unpinnedTools) },
+  {
+    name: 'Without a pin',
+    width: '8rem',
+    isNumber: true,
+    cell: ({ unpinnedTools, mode }) =>
+      unpinnedTools > 0 && mode === 'enforce' ? (
+        <span title="Without a pin, mode enforce hides and refuses a tool unless allowUnpinned is set">
+          <Badge tone="warn">{count(unpinnedTools)}</Badge>
+        </span>
+      ) : (
+        count(unpinnedTools)
+      ),
+  },
   { name: 'Listed', width: '9rem', cell: ({ lastSeen }) => <Time at={lastSeen} /> },
 ]
