@@ -258,3 +258,20 @@ test('an agent at its share loses what it has not used for longest, and others l
     assert.equal(one.owns({ ...ada, agent: 'other' }, SERVER, 'content', 'theirs'), true)
   }
 })
+
+test('bindings that a journal replaces, since events were missed, count once', async (t) => {
+  let replaced: Parameters<Journal<BindingEvent>['follow']>[3]
+  const { open, journal } = await setUp(t, (own) => ({
+    ...{ health: 'ok', append: (...a) => own.append(...a), read: (...a) => own.read(...a) },
+    compact: (...a) => own.compact(...a),
+    follow(after, apply, signal, replace) {
+      replaced = replace
+      return own.follow(after, apply, signal, replace)
+    },
+  }))
+  const bindings = await open(10, 3)
+  await bindings.bind(by(ada), 'task', 't1')
+  for (let n = 0; n < 3; n++) replaced?.(await Array.fromAsync(journal.read(0)))
+  assert.equal(await bindings.bind(by(ada), 'task', 't2'), null)
+  assert.deepEqual(bindings.idsOf(ada, SERVER, 'task'), ['t1', 't2'])
+})

@@ -17,7 +17,7 @@ const COMPACT_AFTER_EVENTS = 20_000
 /** Maximum length of an id, in characters. */
 const MAX_ID_CHARS = 256
 
-/** Share of the bindings of an agent that is forgotten at once, since a search looks at all bindings. */
+/** Share of the bindings of an agent that is forgotten at once, since a search looks at all of them. */
 const FORGOTTEN_SHARE = 1 / 8
 
 export interface BindingsOptions {
@@ -66,6 +66,8 @@ export class Bindings {
   readonly #options: BindingsOptions
   readonly #pool: SharedPool
   readonly #bindings = new Map<string, Binding>()
+  /** Keys of the bindings of each agent, in the order in which they were bound. */
+  readonly #ofAgent = new Map<string, Set<string>>()
   readonly #follower: JournalFollower<BindingEvent>
   #stopSweep: () => void = () => {}
 
@@ -116,8 +118,10 @@ export class Bindings {
   idsOf(identity: Identity, server: string, kind: BoundKind): readonly string[] {
     const prefix = keyOf(server, kind, '')
     const owned: string[] = []
-    for (const [key, { owner }] of this.#bindings)
-      if (key.startsWith(prefix) && isOwner(owner, identity)) owned.push(key.slice(prefix.length))
+    for (const key of this.#ofAgent.get(agentOf(identity)) ?? []) {
+      const binding = key.startsWith(prefix) ? this.#bindings.get(key) : undefined
+      if (binding !== undefined && isOwner(binding.owner, identity)) owned.push(key.slice(prefix.length))
+    }
     return owned
   }
 
@@ -224,7 +228,7 @@ export class Bindings {
     const at = this.#options.clock.now()
     const sent = sessions && { sessions: [...sessions] }
     const binding = new Binding({ owner, call, at, labels, ...sent, ...(task && { task }) })
-    this.#bindings.set(key, binding)
+    this.#set(key, binding)
     binding.writing = this.#write(key, binding, name)
     return binding.writing
   }
@@ -242,10 +246,11 @@ export class Bindings {
 
   /** Forgets what the agent of an owner has not used for longest. */
   #forgetOldest(owner: Owner): void {
-    const agent = agentOf(owner)
     const known: [string, Binding][] = []
-    for (const entry of this.#bindings)
-      if (entry[1].writing === null && agentOf(entry[1].owner) === agent) known.push(entry)
+    for (const key of this.#ofAgent.get(agentOf(owner)) ?? []) {
+      const binding = this.#bindings.get(key)
+      if (binding?.writing === null) known.push([key, binding])
+    }
     known.sort(([, one], [, other]) => one.usedAt - other.usedAt)
     const at = this.#options.clock.now()
     for (const [key, binding] of known.slice(0, Math.ceil(known.length * FORGOTTEN_SHARE))) {
@@ -304,9 +309,9 @@ export class Bindings {
     // Pending writes yield to what another replica wrote first.
     const isFree = binding === undefined || binding.writing !== null || this.#endOf(binding) <= event.at
     if (event.t === 'bound' && isFree) {
-      if (binding !== undefined) this.#pool.release(ownerKeys(binding.owner))
+      if (binding !== undefined) this.#forget(key, binding)
       binding = new Binding(event)
-      this.#bindings.set(key, binding)
+      this.#set(key, binding)
       this.#pool.add(ownerKeys(binding.owner))
     }
     if (binding !== undefined) {
@@ -321,7 +326,7 @@ export class Bindings {
 
   /** Replaces all bindings by the journal's; pending writes stay. */
   #replace(entries: readonly JournalEntry<BindingEvent>[]): void {
-    for (const [key, { writing }] of this.#bindings) if (writing === null) this.#bindings.delete(key)
+    for (const [key, binding] of this.#bindings) if (binding.writing === null) this.#forget(key, binding)
     for (const entry of entries) this.#follow(entry)
   }
 
@@ -331,8 +336,16 @@ export class Bindings {
       if (binding.writing === null && this.#endOf(binding) <= now) this.#forget(key, binding)
   }
 
+  #set(key: string, binding: Binding): void {
+    this.#bindings.set(key, binding)
+    this.#ofAgent.getOrInsertComputed(agentOf(binding.owner), () => new Set()).add(key)
+  }
+
   #forget(key: string, { owner }: Binding): void {
     this.#bindings.delete(key)
+    const keys = this.#ofAgent.get(agentOf(owner))
+    keys?.delete(key)
+    if (keys?.size === 0) this.#ofAgent.delete(agentOf(owner))
     this.#pool.release(ownerKeys(owner))
   }
 

@@ -149,3 +149,18 @@ test('names of files are redacted, and their owners are known after a restart', 
   assert.equal((await restarted.openai().files.retrieve(id)).id, id)
   await assert.rejects(restarted.openai(others[0]).files.retrieve(id), /404 .*no such file/)
 })
+
+test('a file has the taint labels of the session that uploaded it, for the class of data and the session that uses it', async (t) => {
+  const routing = { dataClassModels: { internal: ['m', 'own'], confidential: ['own'] } }
+  const { openai } = await setUp(t, { config: { modelRouting: routing } })
+  const tainted = { plat_inherited_taints: 'data-class:confidential', ...sub('assistant', 'tainted') }
+  const { id } = await upload(openai(tainted))
+  const plain = await upload(openai(sub('assistant', 'plain')))
+  const other = openai(sub('assistant', 'other'))
+  const chat = { model: 'm', messages: [{ role: 'user' as const, content: 'hi' }] }
+  await other.chat.completions.create(naming(plain.id))
+  await assert.rejects(other.chat.completions.create(naming(id)), /403 .*m is not allowed for confidential data/)
+  await other.chat.completions.create(chat)
+  await other.chat.completions.create({ ...naming(id), model: 'own' })
+  await assert.rejects(other.chat.completions.create(chat), /403 .*m is not allowed for confidential data/)
+})
