@@ -40,6 +40,24 @@ test('policies for model calls match the model that is requested from the provid
   assert.equal(upstream.calls.length, 1)
 })
 
+test('a model that is denied is not reached by another spelling of its name, another member, or the address', async () => {
+  const before = upstream.calls.length
+  const send = async (body: string, { query = '', type = 'application/json' } = {}) => {
+    const headers = { authorization: `Bearer ${gateway.token}`, 'content-type': type }
+    const at = `${gateway.url}/llm/open/v1/chat/completions${query}`
+    return (await fetch(at, { method: 'POST', headers, body })).status
+  }
+  const chat = (model: string) => JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] })
+  for (const model of [' large-1', 'large-1\n', 'large-1\u00a0', '\u200blarge-1', '\uff4carge-1', 'large\u2010-1', ''])
+    assert.equal(await send(chat(model)), 400, JSON.stringify(model))
+  assert.equal(await send(chat('small-1').replace('{', '{"model":"large-1",')), 400)
+  assert.equal(await send(chat('large-1').replace('model', 'mod\\u0065l')), 403)
+  assert.equal(await send(chat('small-1'), { type: 'application/x-www-form-urlencoded' }), 415)
+  assert.equal(upstream.calls.length, before)
+  assert.equal(await send(chat('small-1'), { query: '?model=large-1&deployment=large-1' }), 200)
+  assert.deepEqual([upstream.calls.at(-1)?.path, upstream.calls.length], ['/v1/chat/completions', before + 1])
+})
+
 test('the series of the contract count routes, calls and tokens', async () => {
   // Shows D3.metric.plat_gateway_model_routes, D3.metric.plat_gateway_model_requests_total
   // and D3.metric.plat_gateway_model_tokens_total.
@@ -49,6 +67,6 @@ test('the series of the contract count routes, calls and tokens', async () => {
   assert.match(text, /^plat_gateway_model_routes 2$/m)
   assert.match(text, /^plat_gateway_model_requests_total\{route="open",status="200"\} [1-9]/m)
   assert.match(text, /^plat_gateway_model_requests_total\{route="open",status="403"\} [1-9]/m)
-  assert.match(text, /^plat_gateway_model_tokens_total\{route="open",kind="completion"\} (?:3|6)$/m)
+  assert.match(text, /^plat_gateway_model_tokens_total\{route="open",kind="completion"\} (?:3|6|9)$/m)
   assert.match(text, /^plat_gateway_requests_total\{server="llm\/open",method="chat\/completions",code="200"\} [1-9]/m)
 })

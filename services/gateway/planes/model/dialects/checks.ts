@@ -21,10 +21,21 @@ function otherModel(name: string): Denial {
   return wrong(name, 'may name another model than model does: leave it out, or let the route have fallbacks')
 }
 
+/** Printable ASCII. Providers and proxies trim names, which policies compare as they are. */
+const MODEL_NAME = /^[!-~](?:[ -~]*[!-~])?$/
+
+/** Returns what is wrong with the name of a model, or null. */
+export function modelFault(model: unknown): Denial | null {
+  if (!isSet(model)) return null
+  if (typeof model !== 'string' || model === '') return wrong('model', 'must be a string')
+  return MODEL_NAME.test(model) ? null : wrong('model', 'must be printable ASCII without spaces around it')
+}
+
 /** Checks that all dialects share. A denial names the invalid member in `data.param`. */
 export function commonFault(value: JsonObject): Denial | null {
   const { model, stream } = value
-  if (isSet(model) && (typeof model !== 'string' || model === '')) return wrong('model', 'must be a string')
+  const unnamed = modelFault(model)
+  if (unnamed !== null) return unnamed
   if (isSet(stream) && typeof stream !== 'boolean') return wrong('stream', 'must be true or false')
   return otherModelsFault(value)
 }

@@ -3,7 +3,7 @@ import type { Denial, MediaDemand } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { secondsAtMost } from '../media/wave.ts'
 import type { UploadedFile } from '../uploads/read.ts'
-import { isCount, isSet, otherModelsFault, wrong } from './checks.ts'
+import { isCount, isSet, modelFault, otherModelsFault, wrong } from './checks.ts'
 import type { Dialect, DialectRequest } from './dialect.ts'
 import { openai } from './openai.ts'
 import { type ShapeFault, usageFault } from './shapes.ts'
@@ -49,7 +49,8 @@ function mediaFault(value: JsonObject, needed: string): Denial | null {
   for (const name of Object.keys(value))
     if (name.includes('[') && SINGLE.has(name.slice(0, name.indexOf('['))))
       return wrong(name, 'must be written without brackets')
-  if (value.model === '') return wrong('model', 'must be a string')
+  const unnamed = modelFault(value.model)
+  if (unnamed !== null) return unnamed
   if (isSet(value.stream) && value.stream !== false && value.stream !== 'false')
     return wrong('stream', 'is not relayed for images and sound: leave it out')
   return otherModelsFault(value) ?? (isSet(value[needed]) ? null : wrong(needed, 'is required'))

@@ -1,5 +1,6 @@
 import { ALL_ROUTES, type Denial, deny, isDenial, modelScopeOf, type Parsed } from '../../../call/index.ts'
 import { dialectOf, dialectOfVerb } from '../dialects/all.ts'
+import { modelFault } from '../dialects/checks.ts'
 import { messages } from '../dialects/messages.ts'
 import { withModel } from '../request.ts'
 import { scopeFault, type UnreadRequest, useModelBody } from '../uploads/request.ts'
@@ -51,7 +52,7 @@ export function readGoogle(
 ): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, query } = unread.arrival.wire
   const name = model === null ? null : decoded(model)
-  if (model !== null && name === null) return deny('not_found', 'no such model')
+  if (model !== null && (name === null || modelFault(name) !== null)) return deny('not_found', 'no such model')
   if (verb === null) {
     if (route !== null) return deny('not_found', 'models are listed at /llm/v1beta/models')
     if (method !== 'GET') return only('GET', method)
