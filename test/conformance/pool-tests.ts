@@ -63,6 +63,14 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     `${GATEWAY}/planes/mcp/tasks/tasks.test.ts`,
     'a session at its share of tasks gets no more, while another session does; an ended task is forgotten after an hour',
   ],
+  stored_responses: [
+    `${GATEWAY}/targets/models/stored/contents.test.ts`,
+    'an agent at its share of stored responses loses its oldest, while another agent loses none',
+  ],
+  stored_files: [
+    `${GATEWAY}/targets/models/stored/contents.test.ts`,
+    'an agent at its share of stored files can store no more, while another agent can',
+  ],
   memory_bytes: [
     `${GATEWAY}/builtin/memory/memory.test.ts`,
     'an owner or namespace at its share of memory is refused, while others are served',
