@@ -3,7 +3,6 @@ import type { Dialer } from '@plat/http'
 import type { KeyStore } from '@plat/keys'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { openFileJournal } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { createAccountRoutes } from './admin.ts'
@@ -14,10 +13,9 @@ import { Login } from './flow/login.ts'
 import { ownerRules } from './owner.ts'
 import { Provider } from './providers/provider.ts'
 import { ConnectRoutes } from './routes.ts'
-import { decodeEvent } from './store/account.ts'
-import { Accounts } from './store/accounts.ts'
-import { openEnvelope } from './store/envelope.ts'
+import type { Accounts } from './store/accounts.ts'
 import { type MirroredAccount, mirroredAccount } from './store/mirrored.ts'
+import { openAccounts } from './store/open-accounts.ts'
 import { connectURL, type UserTokens, Vault } from './vault.ts'
 
 export interface RevokedUsers {
@@ -70,20 +68,11 @@ export interface TokenVault {
 
 /** Opens the vault. Rejects if a key or the journal is unusable, or if accounts are sealed with an unlisted key. */
 export async function openTokenVault(options: TokenVaultOptions): Promise<TokenVault> {
-  const { config, clock, ids, log } = options
-  const vault = config.tokenVault
-  const envelope = await openEnvelope(vault, ids, options.keys)
-  const path = vault.storePath || `${config.auditPath}.vault.jsonl`
-  const journal = await openFileJournal({ path, clock, decode: decodeEvent })
-  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of the token vault failed')
-  const observer = options.pools?.of('connected_accounts')
-  const accounts = new Accounts({ journal, envelope, onFault, onRefused: (bound) => observer?.refused(bound) })
-  observer?.watch(() => accounts.size)
+  const { accounts, closeJournal } = await openAccounts(options)
   try {
-    await accounts.open()
-    return await opened(options, accounts, () => journal.close())
+    return await opened(options, accounts, closeJournal)
   } catch (error) {
-    await journal.close()
+    await closeJournal()
     throw error
   }
 }

@@ -1,11 +1,9 @@
 import { followFile } from '@plat/config'
-import { type Clock, type PoolObservers, reasonOf, watchedPool, withoutTrailing } from '@plat/core'
+import { type Clock, type PoolObservers, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import { fileKeys, type KeyStore } from '@plat/keys'
 import type { Log } from '@plat/process'
-import { fileJournals, type Journals } from '@plat/state'
-import { Bindings } from '../../call/bindings/bindings.ts'
-import { decodeBindingEvent, ownerIn } from '../../call/bindings/events.ts'
+import type { Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
@@ -15,6 +13,7 @@ import { openCardSigner } from './card/sign.ts'
 import type { A2aConfig } from './config.ts'
 import { decodeAgents } from './decode.ts'
 import { CalleeTaints, type SessionLabels } from './labels.ts'
+import { type OpenedOwners, openOwners } from './owners.ts'
 import { createPushRule } from './push.ts'
 import { buildAgents, type ExposedAgent } from './registry.ts'
 import { createAgentRoute } from './route.ts'
@@ -51,7 +50,7 @@ export interface AgentsFeature {
   /** Labels callers with the taint labels of the responding sessions. */
   readonly review: Review<'identity' | 'target'>
   /** Owners and senders of tasks and contexts. */
-  readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'> & Pick<CalleeTaints, 'note' | 'sendersOf'>
+  readonly owners: Pick<OpenedOwners['owners'], 'owns' | 'callOf' | 'bind'> & Pick<CalleeTaints, 'note' | 'sendersOf'>
   /** Exposed agents in force. */
   listed(): readonly ExposedAgent[]
   /** Looks up `a2a/<ns>/<agent>`; null if it is not in the snapshot. */
@@ -69,21 +68,12 @@ export interface AgentsFeature {
  * any no agent is known.
  */
 export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
-  const { config, journals, snapshots, clock, log, metrics, pools } = options
+  const { config, snapshots, log, metrics } = options
   const calls = metrics.counter('plat_gateway_a2a_calls_total')
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
   const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey, options.keys ?? fileKeys)
-  // Without agents there are no tasks, and no journal.
-  const journal = await (isOn ? journals : fileJournals(clock)).open({
-    name: 'bindings',
-    path: isOn ? `${config.auditPath}.bindings.jsonl` : '',
-    decode: decodeBindingEvent,
-    callerOf: ownerIn,
-  })
-  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be stored')
-  const pool = watchedPool({ name: 'task_bindings', observer: pools?.of('task_bindings') })
-  const owners = await Bindings.open({ journal, clock, onFault, pool })
+  const { owners, close: closeOwners } = await openOwners(options)
   const cards = new Cards({
     remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
     signer,
@@ -124,8 +114,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     },
     async close() {
       watch?.stop()
-      owners.close()
-      await journal.close()
+      await closeOwners()
     },
   }
 }
