@@ -120,6 +120,8 @@ test('a request while the gateway starts again is sent whole when it is back, on
   const response = fetch(`${forwarder.url}/mcp/notes`, { method: 'POST', body })
   const left = fetch(`${forwarder.url}/left`, { method: 'POST', body: 'y', signal: AbortSignal.timeout(50) })
   await assert.rejects(left, /TimeoutError|aborted/)
+  // The forwarder sees that the program left before it responds to later requests.
+  for (let times = 0; times < 3; times++) assert.equal((await fetch(new URL('/other', forwarder.url))).status, 404)
   const received: string[] = []
   const gateway = createServer(async (incoming, outgoing) => {
     let text = ''
