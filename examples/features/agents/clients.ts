@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { tempFolder } from '@plat/testkit/local'
+import { interpreters } from '@plat/testkit/processes/interpreters'
 import { npmPackages } from '@plat/testkit/processes/npm'
 import { pythonWith } from '@plat/testkit/processes/python'
 import type { Way } from './page.ts'
@@ -52,6 +53,14 @@ function pinned(file: string, name: string): string {
 async function python(requirements: string, interpreter?: string): Promise<Runtime> {
   const found = await pythonWith(here(`requirements/${requirements}.txt`), interpreter)
   return 'missing' in found ? found : { commands: { python: found.path } }
+}
+
+/** CrewAI cannot call servers on an older Python. */
+const CREWAI_MINOR = 12
+
+async function pythonOfCrewAi(): Promise<Runtime> {
+  const found = (await interpreters()).find(({ minor }) => minor >= CREWAI_MINOR)
+  return found === undefined ? { missing: `no Python 3.${CREWAI_MINOR} or later` } : await python('crewai', found.path)
 }
 
 async function npm(packages: readonly string[], commands: Readonly<Record<string, string>> = {}): Promise<Runtime> {
@@ -145,9 +154,7 @@ export const PAGES: readonly PageClient[] = [
     // It cuts names of tools, which begin with the address, so the scripted model does not find them under plat run.
     ways: ['With a token'],
     runtime: async (isLong) =>
-      isLong
-        ? await python('crewai', 'python3.12')
-        : { missing: 'its packages are 1 GiB: npm run long -- -only agents' },
+      isLong ? await pythonOfCrewAi() : { missing: 'its packages are 1 GiB: npm run long -- -only agents' },
   },
 ]
 
