@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import { isObject, LruCache } from '@plat/core'
 import { lastLine, lineAt, seqOf } from '../find.ts'
-import { openSource } from './compressed-file.ts'
+import { COMPRESSED, openSource } from './compressed-file.ts'
 import type { SourceFiles } from './files.ts'
 import { SegmentListError } from './segment-list-error.ts'
 import { readSegmentLine } from './segment-record.ts'
@@ -31,9 +31,11 @@ export interface LedgerSegment {
   readonly left: string | null
 }
 
+const LIST_ENDING = '.segments.json'
+
 /** File with the list of sealed segments, rebuilt from the segments when it is missing. */
 export function segmentsPath(ledgerPath: string): string {
-  return `${ledgerPath}.segments.json`
+  return `${ledgerPath}${LIST_ENDING}`
 }
 
 const SEQ_DIGITS = 20
@@ -172,19 +174,21 @@ function timeOf(line: Buffer): string {
 function readList(text: string, path: string): readonly LedgerSegment[] {
   const value = parsed(text)
   if (!isObject(value) || value.v !== 1 || !Array.isArray(value.segments)) throw malformed(path)
-  return value.segments.map((one: unknown) => readEntry(one) ?? refuse(path))
+  const ledgerName = basename(path, LIST_ENDING)
+  return value.segments.map((one: unknown) => readEntry(one, ledgerName) ?? refuse(path))
 }
 
-function readEntry(value: unknown): LedgerSegment | null {
+function readEntry(value: unknown, ledgerName: string): LedgerSegment | null {
   if (!isObject(value)) return null
   const { first, last, bytes, from, to, record, checkpoint, file, archive, left = null } = value
   if (typeof from !== 'string' || typeof to !== 'string') return null
   if (typeof record !== 'string' || !isTextOrNull(checkpoint)) return null
   if (!isTextOrNull(archive) || !isTextOrNull(left)) return null
-  // A list can name files beside the ledger only.
-  if (!isTextOrNull(file) || (file !== null && file !== basename(file))) return null
   // The record is verified where it is used.
   if (!isSeq(first) || !isSeq(last) || last <= first || !isSeq(bytes)) return null
+  // A list can name sealed segments only: files that left are removed, and others are read.
+  const name = segmentPath(ledgerName, first)
+  if (!isTextOrNull(file) || (file !== null && file !== name && file !== `${name}${COMPRESSED}`)) return null
   return { first, last, bytes, from, to, record, checkpoint, file, archive, left }
 }
 

@@ -225,6 +225,30 @@ test('whatever fails at S3, no segment leaves; each failure is logged and counte
   assert.equal((await verifyLedger(auditPath, { beside: true, key: key.pub })).exitCode, 0)
 })
 
+test('a legal hold that is made while a segment is copied keeps it', async (t) => {
+  const s3 = await startS3(t, 'secret')
+  const fixture = await setUp(t, { archive: 's3', days: 1, s3 })
+  const { auditPath, audit, clock, gauge } = fixture
+  const segments = await fill(fixture, 2)
+  await audit.checkpoints.last(true)
+  await clock.advance(DAY_MS + 3_600_000)
+  const { first = 0, last = 0, file } = segments[0] ?? {}
+  s3.onRequest = async (request) => {
+    s3.onRequest = async () => {}
+    assert.match(request, /^PUT /)
+    await writeLegalHolds(auditPath, [
+      { id: 'h', at: '', by: 'token:a', reason: '', target: { from: first, to: last } },
+    ])
+  }
+  fixture.start()
+  await untilPass(fixture, () => stillHere(auditPath, segments).length < segments.length, 'the other one to leave')
+  assert.ok(stillHere(auditPath, segments).includes(file ?? ''))
+  await untilPass(fixture, () => gauge('segments_held') === 1, 'the count of held ones')
+  assert.equal((await listed(auditPath))[0]?.left, null)
+  await writeLegalHolds(auditPath, [])
+  await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'the released one to leave')
+})
+
 test('an archive that differs keeps the segments; a crash before the file was removed is completed', async (t) => {
   const s3 = await startS3(t, 'secret')
   s3.behaves = 'corrupt'

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { MemoryDisk } from '@plat/testkit/disk'
 import { tempFolder } from '@plat/testkit/local'
 import { appendSlowly, openSealing } from '@plat/testkit/sealed'
+import { writeSegments } from '@plat/testkit/segments'
 import { LedgerSequence, segmentsPath } from '../../index.ts'
 import { sourceFilesOver } from '../../sequence/files.ts'
 import { ListKeeper } from './list-keeper.ts'
@@ -57,4 +59,20 @@ test('a start writes a list that is missing, so that no reader has to look into 
   const ledger = await openSealing({ path, files: disk })
   assert.ok(await isListed(disk))
   await ledger.close()
+})
+
+test('a list that names another file than that of a sealed segment is refused', async () => {
+  const { path: ledger } = await writeSegments(join(tempFolder(), 'audit.jsonl'), { segments: 2, records: 5 })
+  const list = JSON.parse(readFileSync(segmentsPath(ledger), 'utf8'))
+  const [first, second] = [list.segments[0].file, list.segments[1].file]
+  for (const file of ['..', '.', '', 'audit.jsonl', '../x.jsonl', '/etc/passwd', second, `${first}.gz`]) {
+    list.segments[0].file = file
+    writeFileSync(segmentsPath(ledger), JSON.stringify(list))
+    await assert.rejects(LedgerSequence.open(ledger), /segments\.json is malformed: restore it from a copy/, file)
+  }
+  for (const file of [first, `${first}.zst`, null]) {
+    list.segments[0].file = file
+    writeFileSync(segmentsPath(ledger), JSON.stringify(list))
+    await (await LedgerSequence.open(ledger)).close()
+  }
 })

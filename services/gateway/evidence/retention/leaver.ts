@@ -90,8 +90,13 @@ export class Leaver {
         state.waiting.set('repair', (state.waiting.get('repair') ?? 0) + 1)
         this.#noteDamage(one.segment, reason.problem)
       } else if (checkpoint !== null) {
-        await this.#leave(one.segment, checkpoint)
-        stay = stay.filter((other) => other !== one)
+        const archive = await this.#archive(one.segment)
+        // Copying takes time: it may be held by now.
+        await this.#held.load(listed)
+        if ((await this.#held.reasonToStay(one.segment, signal)) === null && !signal.aborted) {
+          await this.#leave(one.segment, checkpoint, archive)
+          stay = stay.filter((other) => other !== one)
+        } else if (!signal.aborted) state.held++
       }
     }
     return stay
@@ -112,13 +117,18 @@ export class Leaver {
     return open.some((seq) => seq >= segment.first && seq <= segment.last) ? 'open calls' : null
   }
 
-  async #leave(segment: LedgerSegment, checkpoint: StoredCheckpoint): Promise<void> {
-    const { config, archive, ledger, list, clock, log } = this.#options
+  /** Returns where the copy of a segment is; null when copies are not kept. */
+  async #archive({ file, record }: LedgerSegment): Promise<string | null> {
+    const { config, archive } = this.#options
+    const name = `${readSegmentLine(Buffer.from(record))?.ledgerId}/${file ?? ''}`
+    return archive === null ? null : await archive.put(join(dirname(config.auditPath), file ?? ''), name)
+  }
+
+  async #leave(segment: LedgerSegment, checkpoint: StoredCheckpoint, where: string | null): Promise<void> {
+    const { config, ledger, list, clock, log } = this.#options
     const path = config.auditPath
-    const { first, last, file, record } = segment
+    const { first, last, record } = segment
     const sealed = readSegmentLine(Buffer.from(record))
-    const name = `${sealed?.ledgerId}/${file ?? ''}`
-    const where = archive === null ? null : await archive.put(join(dirname(path), file ?? ''), name)
     const what = { first, last, head: sealed?.place.hash, ...(where !== null && { archive: where }) }
     await ledger.append({ kind: 'admin', action: 'segment.left', by: 'gateway', ...what })
     const departure = { archive: where, checkpoint: checkpoint.text, left: rfc3339(clock.now()) }

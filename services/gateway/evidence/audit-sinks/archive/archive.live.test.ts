@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
@@ -136,6 +136,13 @@ test('a file is copied into a folder whole or not at all, and never onto itself'
     /is the folder of the ledger/,
   )
   assert.ok(readFileSync(path).equals(bytes))
+  // A link in place of the unfinished copy is replaced, not followed.
+  const other = join(tempFolder(), 'other')
+  writeFileSync(other, 'kept')
+  symlinkSync(other, join(folder, 'id', 'x.jsonl.tmp'))
+  await archiveAt(folder)?.put(path, 'id/x.jsonl')
+  assert.equal(readFileSync(other, 'utf8'), 'kept')
+  assert.ok(readFileSync(where ?? '').equals(bytes))
   mkdirSync(join(folder, 'id', 'y.jsonl'))
   await assert.rejects(async () => await archiveAt(folder)?.put(path, 'id/y.jsonl'), /EISDIR|ENOTEMPTY|EEXIST/)
   assert.deepEqual(readdirSync(join(folder, 'id')), ['x.jsonl', 'y.jsonl'])

@@ -31,7 +31,9 @@ export function fileArchive(folder: string): Archive {
 
 /** Copies durably; returns the SHA-256. */
 async function copy(from: string, to: string): Promise<string> {
-  await using file = await open(to, 'w', FILE_MODE)
+  // Replaces the file of a crash; a link is not followed.
+  await rm(to, { force: true })
+  await using file = await open(to, 'wx', FILE_MODE)
   const digest = await eachPart(from, PART_BYTES, (part) => file.writeFile(part))
   await file.sync()
   return digest

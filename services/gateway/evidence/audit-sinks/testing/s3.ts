@@ -26,6 +26,8 @@ export interface S3Server {
   behaves: S3Behavior
   /** Fault of the request with this index in `requests`. */
   fault: { readonly at: number; readonly kind: S3Fault } | null
+  /** Called with each request before it is carried out. */
+  onRequest: (request: string) => Promise<void>
   /** Refuses connections, and accepts them again. */
   stop(): void
   start(): Promise<void>
@@ -35,7 +37,7 @@ export interface S3Server {
 export async function startS3(t: TestContext, secret: string): Promise<S3Server> {
   const objects = new Map<string, Buffer>()
   const uploads = new Map<string, Map<number, Buffer>>()
-  const state: Controls = { behaves: 'well', requests: [], fault: null }
+  const state: Controls = { behaves: 'well', requests: [], fault: null, onRequest: async () => {} }
   const answer = (request: IncomingMessage, body: Buffer): Answer => {
     const url = new URL(request.url ?? '', 'http://s3')
     const key = url.pathname
@@ -75,7 +77,7 @@ export async function startS3(t: TestContext, secret: string): Promise<S3Server>
   return Object.assign(await serve(t, state, answer), { objects, uploads })
 }
 
-type Controls = Pick<S3Server, 'requests' | 'behaves' | 'fault'>
+type Controls = Pick<S3Server, 'requests' | 'behaves' | 'fault' | 'onRequest'>
 
 /** Serves requests, with the fault that `controls` name. */
 async function serve(t: TestContext, controls: Controls, answer: (request: IncomingMessage, body: Buffer) => Answer) {
@@ -89,6 +91,7 @@ async function serve(t: TestContext, controls: Controls, answer: (request: Incom
     }
     for await (const chunk of request) chunks.push(chunk)
     if (controls.behaves === 'dead') return void request.socket.destroy()
+    await controls.onRequest(`${request.method} ${request.url}`)
     const reply = answer(request, Buffer.concat(chunks))
     if (fault?.kind === 'refused' && fault.at === controls.requests.length) {
       response.setHeader('connection', 'close')
