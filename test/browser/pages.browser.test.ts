@@ -71,23 +71,20 @@ test(
   },
 )
 
-test('an approval appears within a second of the call', TIME, async (t) => {
+test('an approval appears within a second after the gateway lists it', TIME, async (t) => {
   const { page, open } = await openStory(t, { plat, browser })
   await open('approvals?session=quick')
   await page.getByText('No call waits for a decision').waitFor()
   const taken: number[] = []
   for (let at = 1; at <= 3; at++) {
-    const appears = page
-      .locator('.table-body .row')
-      .nth(at - 1)
-      .waitFor()
-    const began = performance.now()
-    const held = holdCall(t, plat, { session: 'quick', args: { at } })
-    await appears
-    taken.push(Math.round(performance.now() - began))
-    await held
+    const row = page.locator('.table-body .row').nth(at - 1)
+    const appears = row.waitFor().then(() => performance.now())
+    await holdCall(t, plat, { session: 'quick', args: { at } })
+    const listed = performance.now()
+    taken.push(Math.max(0, Math.round((await appears) - listed)))
   }
   t.diagnostic(`appeared after ${taken.join(', ')} ms`)
+  // Without the event the page would load the list again after 30 seconds.
   assert.ok(Math.min(...taken) < 1_000, `${taken.join(', ')} ms`)
 })
 
@@ -237,7 +234,9 @@ test(
     await open('now')
     await page.getByRole('link', { name: 'default/weather' }).click()
     await page.locator('.json-line.removed', { hasText: 'the weather of a place' }).waitFor()
-    await decide(page, 'Reject')
+    // The gateway allows five seconds of difference between clocks.
+    await page.waitForTimeout(6_500)
+    assert.ok((await decide(page, 'Reject')) > 0, 'a login of that age is not fresh')
     await page.getByText('A person rejected this definition').waitFor()
     assert.match(await call(), /a person rejected/)
     plat.weather.describe('Reports the weather of a place and a day.')
@@ -249,30 +248,41 @@ test(
   },
 )
 
-/** Decides on a definition; logs in again as often as the gateway requires a fresh login. */
-async function decide(page: Page, action: 'Accept' | 'Reject'): Promise<void> {
-  for (let logins = 0; logins < 3; logins++) {
+/** Decides on a definition; logs in again as often as the gateway requires a fresh login. Returns how often it did. */
+async function decide(page: Page, action: 'Accept' | 'Reject'): Promise<number> {
+  for (let logins = 0; logins < 5; logins++) {
     await page.getByRole('button', { name: action }).first().click()
     await confirm(page, action)
     const again = page.getByRole('dialog').getByRole('link', { name: 'Log in again to continue' })
     const done = page.getByText(`The definition is ${action.toLowerCase()}ed`)
     await again.or(done).first().waitFor()
-    if (await done.isVisible()) return
+    if (await done.isVisible()) return logins
     await again.click()
-    await page.locator('input[name=login]').fill('ida')
-    await page.locator('input[name=password]').fill('any')
-    await page.locator('button[type=submit]').click()
-    await page
-      .locator('button[type=submit]', { hasText: 'Continue' })
-      .or(page.getByRole('button', { name: 'Log out' }))
-      .first()
-      .waitFor()
-    const consent = page.locator('button[type=submit]', { hasText: 'Continue' })
-    if (await consent.isVisible()) await consent.click()
-    await page.getByRole('button', { name: 'Log out' }).waitFor()
+    await passProvider(page)
     assert.match(page.url(), /servers\/default%2Fweather$/, 'the login leads back to the page')
   }
   throw new Error('the gateway still requires a fresh login')
+}
+
+/** Passes the pages of the identity provider, in whatever order it shows them, until the console is back. */
+async function passProvider(page: Page): Promise<void> {
+  const [name, consent] = [
+    page.locator('input[name=login]'),
+    page.locator('button[type=submit]', { hasText: 'Continue' }),
+  ]
+  const back = page.getByRole('button', { name: 'Log out' })
+  await page.waitForURL((url) => url.origin !== plat.origin || !url.pathname.startsWith('/console/login'))
+  for (let pages = 0; pages < 10; pages++) {
+    await name.or(consent).or(back).first().waitFor()
+    if (page.url().startsWith(plat.origin)) return
+    if (await name.isVisible()) {
+      await name.fill('ida')
+      await page.locator('input[name=password]').fill('any')
+    }
+    const before = page.url()
+    await page.locator('button[type=submit]').first().click()
+    await page.waitForURL((url) => url.href !== before)
+  }
 }
 
 test(
