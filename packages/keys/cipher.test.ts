@@ -59,5 +59,5 @@ test('a file without a key of 32 bytes is refused by name, and never quoted', as
     })
   }
   await assert.rejects(openCipher('/nowhere/vault.key'), /\/nowhere\/vault.key: cannot be read \(ENOENT\)/)
-  await assert.rejects(openCipher('kms://aws/eu-west-1/x'), /kms keys: not built yet in this version/)
+  await assert.rejects(openCipher('kms://aws/eu-west-1/alias/x'), /only keys in files can be used here/)
 })

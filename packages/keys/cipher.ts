@@ -38,8 +38,8 @@ const KEY_WRAP = 'id-aes256-wrap'
 /** RFC 3394, section 2.2.3.1: integrity check of an unwrapped key. */
 const KEY_WRAP_IV = Buffer.alloc(8, 0xa6)
 
-/** AES key wrap (RFC 3394): needs no nonce, and detects every change. */
-function cipherOf(secret: Buffer): Cipher {
+/** Creates the cipher of a key of `CIPHER_KEY_BYTES`: AES key wrap (RFC 3394), which needs no nonce and detects every change. */
+export function cipherOf(secret: Buffer): Cipher {
   return {
     kid: hash('sha256', JSON.stringify({ k: secret.toString('base64url'), kty: 'oct' }), 'base64url'),
     wrap(plain) {

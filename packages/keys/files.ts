@@ -1,25 +1,14 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type PublicKey, publicKeyOf, readPublicJwk } from './jwk.ts'
+import { readKeyUri } from './uri.ts'
 
-/** Schemes of key URIs that the format names but that are not supported. */
-const UNBUILT_SCHEME = /^(kms|azurekv):\/\/|^pkcs11:/
-
-/** Returns the path of a key file: a bare path, or `file:///path`. Throws one line for every other scheme. */
+/** Returns the path of a key file: a bare path, or `file:///path`. Throws one line for keys elsewhere. */
 export function keyFilePath(uriOrPath: string): string {
-  const unbuilt = UNBUILT_SCHEME.exec(uriOrPath)
-  if (unbuilt !== null) throw new Error(`${unbuilt[0].replace(/:.*/, '')} keys: not built yet in this version`)
-  if (uriOrPath.startsWith('file:')) {
-    if (!uriOrPath.startsWith('file:///')) throw new Error(`key URI ${uriOrPath}: write file:///absolute/path`)
-    return fileURLToPath(uriOrPath)
-  }
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(uriOrPath)) {
-    throw new Error(`key URI ${uriOrPath}: unknown scheme; use a path or file:///path`)
-  }
-  if (uriOrPath === '') throw new Error('key URI is empty; use a path or file:///path')
-  return uriOrPath
+  const uri = readKeyUri(uriOrPath)
+  if (uri.kind === 'file') return uri.path
+  throw new Error(`key URI ${uriOrPath}: only keys in files can be used here; use a path or file:///path`)
 }
 
 /** Reads the key file that a URI or path names. Throws one line that names it. */

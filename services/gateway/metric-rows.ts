@@ -27,6 +27,11 @@ const GUARDED = ['toolResult', 'toolArgs', 'llmPrompt']
 /** Bucket bounds of one durable commit, in seconds; the shipped alert uses the bucket 0.05. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
+/** Bounds in seconds of one operation of a key service; none lasts longer than 10 s. */
+const KEY_SERVICE_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const KEY_SERVICES = ['kms', 'azurekv', 'pkcs11']
+const KEY_OPERATIONS = ['describe', 'sign', 'wrap', 'unwrap']
+
 /** Pools that callers share. */
 export const POOLS = poolsOf('gateway')
 
@@ -38,6 +43,7 @@ const cost = { area: 'Cost', feature: '' }
 const models = { area: 'Models', feature: '' }
 const agents = { area: 'A2A and sandbox tools', feature: 'a2a' }
 const audit = { area: 'Audit', feature: '' }
+const keyServices = { area: 'Keys', feature: '' }
 const anchors = { area: 'Transparency log', feature: 'transparencyLog' }
 const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
@@ -249,7 +255,6 @@ export const gatewayMetricRows = [
       }),
     },
   ),
-  ...metricRows(audit, {}),
   ...metricRows(
     { ...audit, feature: 'sovereigntyPolicyFile' },
     {
@@ -264,6 +269,18 @@ export const gatewayMetricRows = [
       plat_gateway_audit_signed_checkpoint_seq: gauge('The last record that a signed checkpoint covers'),
     },
   ),
+  ...metricRows(keyServices, {
+    plat_gateway_key_service_seconds: histogram(
+      'Duration of operations of key services, with waiting time and retries',
+      { service: KEY_SERVICES, operation: KEY_OPERATIONS },
+      KEY_SERVICE_SECONDS,
+    ),
+    plat_gateway_key_service_failures_total: counter('Operations of key services that failed', {
+      service: KEY_SERVICES,
+      operation: KEY_OPERATIONS,
+      reason: ['unavailable', 'refused', 'overloaded'],
+    }),
+  }),
   ...metricRows(anchors, {
     plat_gateway_audit_anchor_seq: gauge('The last record that a checkpoint in the transparency log covers'),
     plat_gateway_audit_anchors_total: counter('Checkpoints put into the transparency log'),

@@ -1,5 +1,6 @@
 import { isUnset } from '@plat/config'
 import type { BuildInfo, PoolObservers, PoolOf } from '@plat/core'
+import type { KeyCallResult } from '@plat/key-services'
 import { createPoolMeter, createRegistry, type Registry } from '@plat/metrics'
 import { gatewayMetricRows } from './metric-rows.ts'
 
@@ -16,6 +17,16 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
 /** The pools that callers share. */
 export function createPoolMetrics(metrics: GatewayMetrics): PoolObservers<PoolOf<'gateway'>> {
   return createPoolMeter(metrics.gauge('plat_gateway_pool_used'), metrics.counter('plat_gateway_pool_refusals_total'))
+}
+
+/** Counts the operations of key services. */
+export function keyServiceMeter(metrics: GatewayMetrics): (result: KeyCallResult) => void {
+  const duration = metrics.histogram('plat_gateway_key_service_seconds')
+  const failures = metrics.counter('plat_gateway_key_service_failures_total')
+  return ({ service, operation, outcome, seconds }) => {
+    duration.labels({ service, operation }).observe(seconds)
+    if (outcome !== 'ok') failures.inc({ service, operation, reason: outcome })
+  }
 }
 
 /** Keys of gateway.json without which the series of a feature are absent. */

@@ -1,5 +1,8 @@
+import { cloudConfigOf } from '@plat/cloud'
 import type { Clock, Ids } from '@plat/core'
+import { createDialer } from '@plat/http'
 import type { Endpoint } from '@plat/http/endpoints'
+import { createKeyServices } from '@plat/key-services'
 import { type Ledger, openServiceLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { CLASSICAL_AND_ML_DSA, createProofVerifier, createVerifier } from '@plat/tokens'
@@ -43,6 +46,8 @@ export interface ComposeOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** Credentials and endpoints of key services. */
+  readonly env: NodeJS.ProcessEnv
 }
 
 /** The broker without its listener. */
@@ -93,9 +98,10 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
               onLost: lost,
             }),
           )
-    const federation = await openFederation(options)
+    const keys = keep(openKeys(options, keep))
+    const federation = await openFederation({ ...options, keys })
     if (federation !== null) keep(federation)
-    const ring = keep(await createKeyRing({ ...options, federation }))
+    const ring = keep(await createKeyRing({ ...options, keys, federation }))
     const revocations = keep(createRevocations({ path: options.settings.revocationsFile, ...options }))
     await revocations.start()
     const endpoints = await endpointsOf(options, { ring, federation, revocations, ledger, refusals }, keep)
@@ -107,6 +113,16 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
     await close()
     throw error
   }
+}
+
+/** Keys in files and in key services, with the cloud credentials of the environment. */
+function openKeys(
+  { env, clock, ids, log, pools }: ComposeOptions,
+  keep: <T extends Closable>(one: T) => T,
+): ReturnType<typeof createKeyServices> {
+  const dialer = keep(createDialer({ clock, log }))
+  const observer = pools.of('key_service_requests')
+  return createKeyServices({ cloudCredentials: cloudConfigOf(env), env, dialer, clock, ids, log, observer })
 }
 
 async function endpointsOf(

@@ -62,7 +62,9 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))
   const pools = new PoolLog(clock, log)
   const state = options.state ?? memoryState({ clock, ids, pools })
-  const broker = await composeBroker({ settings, checks, providers, state, cluster, pools, clock, ids, log })
+  const broker = await composeBroker({
+    ...{ settings, checks, providers, state, cluster, pools, clock, ids, log, env },
+  })
   const overload = options.overload ?? new Overload({ clock, log })
   const release = () => Promise.all([overload.close(), broker.close()])
   const build = buildInfo('identity')

@@ -10,11 +10,6 @@ const PEERS: TestPlace = [
 ]
 const BROKER: TestPlace = ['services/identity/state/shares.test.ts', EACH]
 const PROOFS: TestPlace = ['packages/tokens/dpop/proof.test.ts', EACH]
-/** The owners of all that others store are bound by one class. */
-const BINDINGS: TestPlace = [
-  `${GATEWAY}/call/bindings/bindings.test.ts`,
-  'an agent at its share of tasks gets no more, while another agent does',
-]
 const SPANS: TestPlace = [
   `${GATEWAY}/evidence/otel/export/exporter.live.test.ts`,
   'an agent whose spans fill its share loses further ones, while spans of another agent are kept',
@@ -53,11 +48,9 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     `${GATEWAY}/content/guards/types.live.test.ts`,
     'a session at its share of texts is refused, while the guard serves others',
   ],
-  task_bindings: BINDINGS,
-  stored_files: BINDINGS,
-  stored_responses: [
+  task_bindings: [
     `${GATEWAY}/call/bindings/bindings.test.ts`,
-    'an agent at its share loses what it has not used for longest, and others lose nothing',
+    'an agent at its share of tasks gets no more, while another agent does',
   ],
   mcp_tasks: [
     `${GATEWAY}/planes/mcp/tasks/tasks.test.ts`,
@@ -168,6 +161,10 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
   event_streams: [
     `${GATEWAY}/operate/events/events.live.test.ts`,
     'a stream ends with the login, and a caller that opens its share of them leaves streams to others',
+  ],
+  key_service_requests: [
+    'packages/key-services/faults.live.test.ts',
+    'a service that does not respond holds no caller for more than 10 s, and the queue has a total and shares',
   ],
   ledger_readers: [
     `${GATEWAY}/admin/throttle/ledger-readers.live.test.ts`,

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { openCipher } from '@plat/keys'
+import type { KeyStore } from '@plat/keys'
 import { openCapture } from '@plat/ledger'
+import { withKeys } from '../shared/keys.ts'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
 
 export interface AuditArgumentsOptions {
@@ -16,8 +17,8 @@ export async function auditArguments(
   { file, key, output: format }: AuditArgumentsOptions,
   output: Output,
 ): Promise<number> {
-  const [text, cipher] = await Promise.all([readCapture(file), openKey(key)])
-  const capture = await openCapture(text, cipher)
+  const text = await readCapture(file)
+  const capture = await withKeys(async (keys) => openCapture(text, await openKey(key, keys)))
   if (capture === null) {
     output.err(`${file}: not a capture, changed since, or under another key than ${key}`)
     return 1
@@ -39,9 +40,9 @@ async function readCapture(file: string): Promise<string> {
   }
 }
 
-async function openKey(key: string) {
+async function openKey(key: string, keys: KeyStore) {
   try {
-    return await openCipher(key)
+    return await keys.openCipher(key)
   } catch (error) {
     throw new CommandError(`-key ${error instanceof Error ? error.message : 'cannot be opened'}`, 2)
   }

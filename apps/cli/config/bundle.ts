@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { writeBundle } from '@plat/bundle'
 import { type Clock, reasonOf } from '@plat/core'
-import { openSigner } from '@plat/keys'
+import { withKeys } from '../shared/keys.ts'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
 import { printObject } from '../shared/print.ts'
 import { readDuration } from '../shared/times.ts'
@@ -28,10 +28,13 @@ export async function makeBundle(options: MakeBundle, output: Output): Promise<n
   const expiresAt =
     options.expires === '' ? null : issuedAt + Math.floor(readDuration(options.expires, 'expires') / 1000)
   try {
-    const signers = await Promise.all(keys.map((key) => openSigner(key)))
     const files = await filesOf(resolve(folder))
     const statement = { issuer, revision, issuedAt, notBefore: null, expiresAt }
-    await writeFile(out, await writeBundle({ statement, files }, signers))
+    const bundle = await withKeys(async (store) => {
+      const signers = await Promise.all(keys.map((key) => store.openSigner(key)))
+      return await writeBundle({ statement, files }, signers)
+    })
+    await writeFile(out, bundle)
     printObject(output, options.output, { bundle: out, revision, files: files.length })
   } catch (error) {
     throw new CommandError(reasonOf(error))

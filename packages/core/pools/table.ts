@@ -108,6 +108,14 @@ export const poolTable = {
     age: '4 s idle, or a second less than `Keep-Alive: timeout` says, at most 30 s',
     refused: '`rate_limited`',
   },
+  key_service_requests: {
+    services: ['gateway', 'broker'],
+    counts: 'requests that wait for a key service (`kms://`, `azurekv://`, `pkcs11:`); 16 are sent at a time',
+    total: 256,
+    shares: [{ of: 'agent of a transaction token; namespace of a token of the broker', max: 64 }],
+    age: '10 s',
+    refused: '`overloaded`; the broker answers 503 `temporarily_unavailable`',
+  },
   name_lookups: {
     services: ['gateway'],
     counts: 'names that are being resolved; 8 run at a time, 2 of one caller',

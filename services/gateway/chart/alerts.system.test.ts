@@ -330,6 +330,21 @@ test('AuditRetentionFailing fires when compression or retention has failed for a
   })
 })
 
+test('KeyServiceFailing fires when a key service has failed for ten minutes', () => {
+  // Shows D3.alert.KeyServiceFailing.
+  const failures = (values: string) => ({
+    'plat_gateway_key_service_failures_total{instance="a",service="kms",operation="sign",reason="unavailable"}': values,
+  })
+  tries('KeyServiceFailing', {
+    at: '30m',
+    notYet: '9m',
+    labels: { severity: 'warning', instance: 'a', service: 'kms', operation: 'sign', reason: 'unavailable' },
+    says: 'On a kms fails to sign (unavailable).',
+    on: [failures('0+1x400')],
+    notOn: [failures('0x400'), failures('7x400')],
+  })
+})
+
 test('AuditSegmentDamaged fires as soon as a segment is found damaged', () => {
   // Shows D3.alert.AuditSegmentDamaged.
   const damaged = (values: string) => ({ 'plat_gateway_audit_damaged_segments{instance="a"}': values })

@@ -35,6 +35,7 @@ const DOCUMENTED = `
   evidence AuditSinkLag warning 15m
   evidence AuditRetentionBlocked warning 6h
   evidence AuditRetentionFailing warning 1h
+  evidence KeyServiceFailing warning 10m
   evidence AuditSegmentDamaged critical
   evidence AttestationFailureRate warning 10m
   license LicenseExpiring warning 1h

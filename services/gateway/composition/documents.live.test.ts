@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { awsCredentials, azureToken, type CloudConfig, gcpToken } from '@plat/cloud'
+import { noClouds } from '@plat/cloud/testing'
 import { reasonOf, systemClock } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { silentLog } from '@plat/process'
@@ -11,11 +13,6 @@ import { Material } from '../evidence/audit-sinks/material.ts'
 import { cloudWatchReceiver } from '../evidence/audit-sinks/receivers/cloudwatch.ts'
 import { recordOf, sinkConfig } from '../evidence/audit-sinks/testing/fixture.ts'
 import { Collector } from '../evidence/otel/export/post.ts'
-import { awsCredentials } from '../targets/models/credentials/aws.ts'
-import { azureToken } from '../targets/models/credentials/azure.ts'
-import type { CloudConfig } from '../targets/models/credentials/cloud.ts'
-import { gcpToken } from '../targets/models/credentials/gcp.ts'
-import { noClouds } from '../targets/models/credentials/testing.ts'
 
 const KIB = 1024
 

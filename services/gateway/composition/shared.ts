@@ -11,6 +11,8 @@ import {
   watchedPool,
 } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
+import { createKeyServices, type KeyServices } from '@plat/key-services'
+import type { KeyStore } from '@plat/keys'
 import { type Log, Overload, type OverloadState } from '@plat/process'
 import { type Limits, withShares } from '@plat/state'
 import { Snapshots } from '../call/index.ts'
@@ -18,7 +20,7 @@ import type { GatewayConfig } from '../config.ts'
 import { type OpeningLimits, openLimits } from '../decide/budgets/index.ts'
 import { createResidency, type ResidencyFeature } from '../decide/residency/index.ts'
 import { createAudit } from '../evidence/audit/index.ts'
-import { createGatewayMetrics, createPoolMetrics, type GatewayMetrics } from '../metrics.ts'
+import { createGatewayMetrics, createPoolMetrics, type GatewayMetrics, keyServiceMeter } from '../metrics.ts'
 import { openBundleFolder } from '../operate/config-bundle/index.ts'
 import { openConfigSync } from '../operate/config-sync/index.ts'
 import type { LoadAssets } from '../operate/console/index.ts'
@@ -68,6 +70,8 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   readonly snapshots: Snapshots
   readonly audit: Awaited<ReturnType<typeof createAudit>>
   readonly dialer: Dialer
+  /** Keys in files and in key services. */
+  readonly keys: KeyStore
   readonly residency: ResidencyFeature
   /** Null while `configBundle` is off. */
   readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
@@ -104,9 +108,10 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)
   const opening = await openLimits({ config, shared, clock, log, pools, rebuild: options.verifyLedger === true })
+  const keys = keep(openKeys(options, { dialer, metrics, pools }))
   const audit = keep(
     await createAudit({
-      ...{ ...options, metrics, headStore: state.ledgerHeads },
+      ...{ ...options, metrics, keys, headStore: state.ledgerHeads },
       ...{ since: opening.spending.since, onRecord: opening.spending.see },
     }),
   )
@@ -126,6 +131,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     residency,
     bundleFolder,
     audit,
+    keys,
     dialer: residency.dialer(dialer),
     live: keep(createLiveCalls(clock, pools)),
     overload: openOverload(options, metrics, keep),
@@ -137,6 +143,18 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     ),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
+}
+
+/** Keys in files and in key services, with the credentials of `cloudCredentials`. */
+function openKeys(
+  options: GatewayOptions,
+  { dialer, metrics, pools }: Pick<Shared, 'dialer' | 'metrics' | 'pools'>,
+): KeyServices {
+  return createKeyServices({
+    ...{ ...options, dialer, cloudCredentials: options.config.cloudCredentials },
+    onCall: keyServiceMeter(metrics),
+    observer: pools.of('key_service_requests'),
+  })
 }
 
 /** Total: half of the heap limit. Share of an agent: a quarter of the total. */

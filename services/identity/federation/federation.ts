@@ -1,11 +1,12 @@
 import type { Clock } from '@plat/core'
-import { keyFilePath, type PublicKey, type Signer } from '@plat/keys'
+import type { KeyStore, PublicKey, Signer } from '@plat/keys'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import type { IdentitySettings } from '../flags.ts'
 import { jwkSet, sendCached } from '../keys/jwks.ts'
+import { isKeyFile, keySource } from '../keys/key-source.ts'
 import { RELOAD_EVERY_MS } from '../keys/ring.ts'
-import { openKeyFile, RollingKey } from '../keys/rolling.ts'
+import { RollingKey } from '../keys/rolling.ts'
 
 export const DISCOVERY_PATH = '/.well-known/openid-configuration'
 export const FEDERATION_JWKS_PATH = '/.well-known/federation/jwks.json'
@@ -50,17 +51,19 @@ export interface FederationOptions {
   readonly settings: IdentitySettings
   readonly clock: Clock
   readonly log: Log
+  readonly keys: KeyStore
 }
 
 /** Opens the key of `-federation-key` and follows it; null without the flag. Rejects when the key is of another kind. */
-export async function openFederation({ settings, clock, log }: FederationOptions): Promise<Federation | null> {
+export async function openFederation({ settings, clock, log, keys }: FederationOptions): Promise<Federation | null> {
   if (settings.federationKey === '') return null
-  const path = keyFilePath(settings.federationKey)
+  const { path, open } = keySource(settings.federationKey, USE, keys)
   const issuer = federationIssuer(settings)
-  const first = await openKeyFile(path, USE)
+  const first = await open()
   const listeners: (() => void)[] = []
   const key = new RollingKey(first, {
     path,
+    ...(isKeyFile(settings.federationKey) ? {} : { open }),
     use: USE,
     everyMs: RELOAD_EVERY_MS,
     lifetimeMs: settings.maxTtlMs,

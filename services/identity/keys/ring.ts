@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import type { Clock } from '@plat/core'
-import { ephemeralSigner, keyFilePath, type PublicKey, type Signer } from '@plat/keys'
+import { ephemeralSigner, type KeyStore, type PublicKey, type Signer } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { CLASSICAL_AND_ML_DSA, KeySet, type KeySource } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import { jwkSet } from './jwks.ts'
+import { isKeyFile, keySource } from './key-source.ts'
 import { readPreviousKeys } from './previous.ts'
-import { openKeyFile, RollingKey } from './rolling.ts'
+import { RollingKey } from './rolling.ts'
 import type { Tenancy } from './tenancy.ts'
 import { TenantKeys } from './tenant-keys.ts'
 
@@ -31,6 +32,7 @@ export interface KeyRingOptions {
   readonly federation: { keys(): readonly PublicKey[]; onChange(listen: () => void): void } | null
   readonly clock: Clock
   readonly log: Log
+  readonly keys: KeyStore
 }
 
 /** Opens the keys and follows their files. Rejects when a file that was named cannot be used. */
@@ -46,7 +48,7 @@ export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
 }
 
 function signingKeyPath(given: string): string | null {
-  if (given !== '') return keyFilePath(given)
+  if (given !== '') return given
   return existsSync(DEFAULT_SIGNING_KEY) ? DEFAULT_SIGNING_KEY : null
 }
 
@@ -113,10 +115,10 @@ class FileKeyRing implements KeyRing {
   }
 
   async #openOwn(): Promise<void> {
-    const { settings, clock, log } = this.#options
+    const { settings, clock, log, keys } = this.#options
     const { signAlg, maxTtlMs: lifetimeMs } = settings
-    const path = signingKeyPath(settings.signingKey)
-    if (path === null) {
+    const given = signingKeyPath(settings.signingKey)
+    if (given === null) {
       log.warn(
         { path: DEFAULT_SIGNING_KEY },
         'no signing key: signing with a temporary key, which is lost when this process exits',
@@ -124,9 +126,11 @@ class FileKeyRing implements KeyRing {
       return
     }
     const use = { flag: '-signing-key', algorithms: { names: [signAlg], because: `-sign-alg is ${signAlg}` } }
-    this.#own = await openKeyFile(path, use)
+    const { path, open } = keySource(given, use, keys)
+    this.#own = await open()
     this.#rolling = new RollingKey(this.#own, {
       path,
+      ...(isKeyFile(given) ? {} : { open }),
       use,
       everyMs: RELOAD_EVERY_MS,
       lifetimeMs,

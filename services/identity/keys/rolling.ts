@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type FileWatch, watchFile } from '@plat/config'
-import type { Clock } from '@plat/core'
+import { type Clock, PeriodicTask } from '@plat/core'
 import { type PublicKey, readPrivateKey, type Signer, signerOf } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { KEYS_CACHED_SECONDS } from './jwks.ts'
@@ -17,7 +17,10 @@ export interface KeyUse {
 }
 
 export interface RollingKeyOptions {
+  /** Path of the file, or URI of a key in a key service. */
   readonly path: string
+  /** Opens the key in a key service; absent: it is a file. */
+  readonly open?: () => Promise<Signer>
   readonly use: KeyUse
   /** How often the file is looked at, in milliseconds. */
   readonly everyMs: number
@@ -50,13 +53,13 @@ export async function openKeyFile(path: string, use: KeyUse): Promise<Signer> {
 }
 
 /**
- * One signing key in a file that is followed. A new key is published at once and signs when every cache of the key
+ * One signing key in a file or a key service, which is followed. A new key is published at once and signs when every cache of the key
  * document can know it; the old one stays trusted until the last token that it signed has expired. So no token is
  * refused because keys changed.
  */
 export class RollingKey {
   readonly #options: RollingKeyOptions
-  readonly #watch: FileWatch
+  readonly #watch: Pick<FileWatch, 'check' | 'stop'>
   #current: Signer | null
   /** Published, but not signing yet. */
   #next: Signer | null = null
@@ -67,14 +70,12 @@ export class RollingKey {
   constructor(current: Signer | null, options: RollingKeyOptions) {
     this.#options = options
     this.#current = current
-    const { path, everyMs, clock } = options
-    this.#watch = watchFile({
-      path,
-      everyMs,
-      clock,
-      onBytes: (bytes) => this.#read(bytes),
-      onError: (error) => this.#lost(error),
-    })
+    const { path, everyMs, clock, open } = options
+    const onError = (error: unknown) => this.#lost(error)
+    this.#watch =
+      open === undefined
+        ? watchFile({ path, everyMs, clock, onBytes: (bytes) => this.#read(bytes), onError })
+        : this.#poll(open, onError)
   }
 
   /** Returns null while there is no key to sign with. */
@@ -99,6 +100,12 @@ export class RollingKey {
     this.#watch.stop()
     this.#cancelNext()
     for (const { cancel } of this.#retired.values()) cancel()
+  }
+
+  #poll(open: () => Promise<Signer>, onFault: (error: unknown) => void): Pick<FileWatch, 'check' | 'stop'> {
+    const { everyMs, clock } = this.#options
+    const task = new PeriodicTask({ clock, everyMs, job: async () => this.#adopt(await open()), onFault })
+    return { check: () => task.now(), stop: () => void task.close() }
   }
 
   #read(bytes: Uint8Array | null): void {

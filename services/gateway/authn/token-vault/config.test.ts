@@ -85,7 +85,7 @@ test('keys, addresses and issuers that are unusable are reported by field', () =
     mirror: { namespace: 'a.b' },
   }).join('\n')
   for (const line of [
-    'tokenVault.keyURI: kms keys: not built yet in this version',
+    'tokenVault.keyURI: key URI kms://aws/eu/x: write kms://aws/<region>/<key id',
     'tokenVault.retiredKeyURIs\\[1\\]: key URI http://x: unknown scheme',
     'tokenVault.publicBaseURL: must be a bare address',
     'tokenVault.externalUserIssuers\\[0\\]: is the issuer of no identity.trustedIssuers',

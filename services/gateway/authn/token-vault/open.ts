@@ -1,6 +1,5 @@
 import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import type { KeyStore } from '@plat/keys'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
@@ -14,6 +13,7 @@ import { ownerRules } from './owner.ts'
 import { Provider } from './providers/provider.ts'
 import { ConnectRoutes } from './routes.ts'
 import type { Accounts } from './store/accounts.ts'
+import type { EnvelopeKeys } from './store/envelope.ts'
 import { type MirroredAccount, mirroredAccount } from './store/mirrored.ts'
 import { openAccounts } from './store/open-accounts.ts'
 import { connectURL, type UserTokens, Vault } from './vault.ts'
@@ -43,7 +43,7 @@ export interface TokenVaultOptions {
   readonly ids: Ids
   readonly log: Log
   /** Default: keys in files only. */
-  readonly keys?: KeyStore
+  readonly keys?: EnvelopeKeys
 }
 
 /** Connected accounts as cluster objects, without tokens. */

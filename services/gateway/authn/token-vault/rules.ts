@@ -1,6 +1,6 @@
 import type { Problem, Rule } from '@plat/config'
 import { isObject, type JsonObject } from '@plat/core'
-import { keyFilePath } from '@plat/keys'
+import { keyProblems } from '../../call/key-problems.ts'
 
 /** Rules that the schema of `tokenVault` cannot express. A disabled vault is not checked. */
 export const vaultRules: readonly Rule[] = [
@@ -21,20 +21,13 @@ function error(path: string, message: string): Problem {
   return { path: `${PATH}.${path}`, message, severity: 'error' }
 }
 
-function keysOpen({ keyURI, retiredKeyURIs }: JsonObject): (Problem | null)[] {
+function keysOpen({ keyURI, retiredKeyURIs }: JsonObject): readonly Problem[] {
   return [
-    keyURI === '' ? null : keyProblem('keyURI', keyURI),
-    ...list(retiredKeyURIs).map((uri, index) => keyProblem(`retiredKeyURIs[${index}]`, uri)),
+    ...keyProblems(`${PATH}.keyURI`, String(keyURI), 'encrypt'),
+    ...list(retiredKeyURIs).flatMap((uri, index) =>
+      keyProblems(`${PATH}.retiredKeyURIs[${index}]`, String(uri), 'encrypt'),
+    ),
   ]
-}
-
-function keyProblem(path: string, uri: unknown): Problem | null {
-  try {
-    keyFilePath(String(uri))
-    return null
-  } catch (fault) {
-    return error(path, fault instanceof Error ? fault.message : 'is not a key URI')
-  }
 }
 
 function loginIsThere({ login }: JsonObject): (Problem | null)[] {

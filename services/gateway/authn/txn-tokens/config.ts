@@ -1,6 +1,7 @@
 import { defineBlock, key, type RuleOf, requires } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import Type, { type Static } from 'typebox'
+import { keyProblems } from '../../call/key-problems.ts'
 
 /** docs/spec/gateway.md, "Limits": maximum lifetime of a transaction token, in seconds. */
 const MAX_TTL_SECONDS = 300
@@ -45,6 +46,7 @@ export const txnTokensBlock = defineBlock({
   schema,
   rules: [
     requires('txnTokens', ['signingKey', 'audience'], ({ mode }) => mode !== 'off', 'unless txnTokens.mode is off'),
+    ({ mode, signingKey = '' }) => (mode === 'off' ? [] : keyProblems('txnTokens.signingKey', signingKey, 'Ed25519')),
     audienceIsTrustDomain,
     agentsAreExposed,
   ],

@@ -1,5 +1,6 @@
 import { defineBlock, key, namesProfile, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
+import { keyProblems } from '../../call/key-problems.ts'
 
 /** The default profile: every detector, and every hit redacted. */
 export const REDACT_ALL = 'redact-all'
@@ -18,6 +19,7 @@ export const captureArgsBlock = defineBlock({
   }),
   rules: [
     requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled'),
+    ({ enabled, key: uri = '' }) => (enabled === true ? keyProblems('captureArgs.key', uri, 'encrypt') : []),
     namesProfile('captureArgs.dlpProfile', REDACT_ALL),
   ],
 })

@@ -1,18 +1,6 @@
-import { defineBlock, key, type Problem, requires } from '@plat/config'
-import { reasonOf } from '@plat/core'
-import { keyFilePath } from '@plat/keys'
+import { defineBlock, key, requires } from '@plat/config'
 import Type from 'typebox'
-
-/** Refuses a key URI with a missing or unsupported scheme before anything starts. */
-function keyProblems(path: string, uri: string): Problem[] {
-  if (uri === '') return []
-  try {
-    keyFilePath(uri)
-    return []
-  } catch (error) {
-    return [{ path, message: reasonOf(error), severity: 'error' }]
-  }
-}
+import { keyProblems } from '../../call/key-problems.ts'
 
 /** Audit ledger (docs/spec/gateway.md). */
 export const auditBlock = defineBlock({
@@ -59,8 +47,8 @@ export const auditBlock = defineBlock({
       'with auditCheckpointPQKey',
     ),
     ({ auditCheckpointKey = '', auditCheckpointPQKey = '' }) => [
-      ...keyProblems('auditCheckpointKey', auditCheckpointKey),
-      ...keyProblems('auditCheckpointPQKey', auditCheckpointPQKey),
+      ...keyProblems('auditCheckpointKey', auditCheckpointKey, 'sign'),
+      ...keyProblems('auditCheckpointPQKey', auditCheckpointPQKey, 'ML-DSA'),
     ],
   ],
 })

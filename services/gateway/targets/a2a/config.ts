@@ -1,5 +1,6 @@
 import { defineBlock, key, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
+import { keyProblems } from '../../call/key-problems.ts'
 
 /** `a2a` (docs/spec/gateway.md): agent-to-agent calls. */
 export const a2aBlock = defineBlock({
@@ -16,7 +17,10 @@ export const a2aBlock = defineBlock({
     maxDelegationDepth: key.whole('Cap on the `act` chain of the caller.', 5, 0),
     pushNotificationHosts: key.texts('https host globs allowed for push-notification webhooks; refused when empty.'),
   }),
-  rules: [requires('a2a', ['publicURL'], ({ cardSigningKey }) => cardSigningKey !== '', 'with a2a.cardSigningKey')],
+  rules: [
+    requires('a2a', ['publicURL'], ({ cardSigningKey }) => cardSigningKey !== '', 'with a2a.cardSigningKey'),
+    ({ cardSigningKey = '' }) => keyProblems('a2a.cardSigningKey', cardSigningKey, 'Ed25519'),
+  ],
 })
 
 export type A2aConfig = Readonly<Static<typeof a2aBlock.schema>>

@@ -1,7 +1,6 @@
 import { followFile } from '@plat/config'
 import { type Clock, type PoolObservers, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
-import { fileKeys, type KeyStore } from '@plat/keys'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
@@ -9,7 +8,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type CardRequest, type CardResponse, Cards } from './card/cards.ts'
 import { RemoteCards } from './card/remote.ts'
-import { openCardSigner } from './card/sign.ts'
+import { type CardKeys, openCardSigner } from './card/sign.ts'
 import type { A2aConfig } from './config.ts'
 import { decodeAgents } from './decode.ts'
 import { CalleeTaints, type SessionLabels } from './labels.ts'
@@ -41,7 +40,7 @@ export interface AgentsOptions {
   readonly pools?: PoolObservers<'task_bindings'>
   readonly metrics: GatewayMetrics
   /** Default: keys in files only. */
-  readonly keys?: KeyStore
+  readonly keys?: CardKeys
 }
 
 /** Agents that call one another through the gateway (docs/spec/gateway.md, `a2a`; docs/spec/crds.md, `Agent.spec.a2a`). */
@@ -72,16 +71,15 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
   const calls = metrics.counter('plat_gateway_a2a_calls_total')
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
-  const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey, options.keys ?? fileKeys)
+  const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey, options.keys)
   const { owners, close: closeOwners } = await openOwners(options)
   const cards = new Cards({
     remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
-    signer,
+    ...{ signer, log },
     publicURL: a2a.publicURL === '' ? null : withoutTrailing(a2a.publicURL, '/'),
     scheme: config.tls.certFile === '' ? 'http' : 'https',
     pushes: a2a.pushNotificationHosts.length > 0,
     isPublic: a2a.publicCards,
-    log,
     cacheSeconds: a2a.cardCacheSeconds,
   })
   const { labels, namedIn } = options

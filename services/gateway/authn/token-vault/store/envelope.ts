@@ -43,11 +43,14 @@ function contextOf(owner: Owner): string {
   return `plat/vault/v1 ${ownerKey(owner)}`
 }
 
+/** Opens the keys that URIs name. */
+export type EnvelopeKeys = Pick<KeyStore, 'openCipher'>
+
 /** Opens the keys. Rejects with one line per unusable key that names its field. */
 export async function openEnvelope(
   { keyURI, retiredKeyURIs }: { readonly keyURI: string; readonly retiredKeyURIs: readonly string[] },
   ids: Ids,
-  keys: KeyStore = fileKeys,
+  keys: EnvelopeKeys = fileKeys,
 ): Promise<Envelope> {
   const problems: string[] = []
   const opened = async (field: string, uri: string) => {

@@ -1,11 +1,10 @@
 import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
-import type { KeyStore } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { openFileJournal } from '@plat/state'
 import type { TokenVaultConfig } from '../config.ts'
 import { decodeEvent } from './account.ts'
 import { Accounts } from './accounts.ts'
-import { openEnvelope } from './envelope.ts'
+import { type EnvelopeKeys, openEnvelope } from './envelope.ts'
 
 export interface OpenAccountsOptions {
   readonly config: { readonly auditPath: string; readonly tokenVault: TokenVaultConfig }
@@ -14,7 +13,7 @@ export interface OpenAccountsOptions {
   readonly log: Log
   readonly pools?: PoolObservers<'connected_accounts'>
   /** Default: keys in files only. */
-  readonly keys?: KeyStore
+  readonly keys?: EnvelopeKeys
 }
 
 /** Connected accounts, and the end of their journal. */

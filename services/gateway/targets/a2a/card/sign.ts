@@ -1,5 +1,5 @@
 import { canonicalJson, encodeBase64url } from '@plat/core'
-import type { KeyStore, Signer } from '@plat/keys'
+import { fileKeys, type KeyStore, type Signer } from '@plat/keys'
 
 /** The card with a signature (A2A 1.0, section 8.4: a JWS over the canonical form of the card, RFC 7515 and RFC 8785). `jku`: URL of the key. */
 export async function signedCard(card: object, signer: Signer, jku: string): Promise<object> {
@@ -9,8 +9,11 @@ export async function signedCard(card: object, signer: Signer, jku: string): Pro
   return { ...card, signatures: [{ protected: header, signature }] }
 }
 
+/** Opens the keys that URIs name. */
+export type CardKeys = Pick<KeyStore, 'openSigner'>
+
 /** Opens `a2a.cardSigningKey`. Throws one line naming it. */
-export async function openCardSigner(uri: string, keys: KeyStore): Promise<Signer> {
+export async function openCardSigner(uri: string, keys: CardKeys = fileKeys): Promise<Signer> {
   const signer = await keys.openSigner(uri)
   if (signer.alg === 'EdDSA') return signer
   throw new Error('a2a.cardSigningKey: must be an Ed25519 key, such as `plat keys generate` writes')

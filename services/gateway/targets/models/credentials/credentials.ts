@@ -1,12 +1,15 @@
+import {
+  awsCredentials,
+  azureToken,
+  CachedCredential,
+  type CloudParts,
+  gcpToken,
+  type OciIdentity,
+  ociIdentity,
+} from '@plat/cloud'
 import { type AwsCredentials, signAws, signOci } from '@plat/http'
 import type { RouteEndpoint } from '../endpoint.ts'
-import { awsCredentials } from './aws.ts'
-import { azureToken } from './azure.ts'
-import { CachedCredential } from './cached-credential.ts'
-import type { CloudParts } from './cloud.ts'
-import { gcpToken } from './gcp.ts'
 import { KeyFiles } from './keys.ts'
-import { type OciIdentity, ociIdentity } from './oci.ts'
 import { type AwsSigning, type Cloud, type CredentialSource, cloudOf, filesOf } from './source.ts'
 
 /** Parts of a request for its signature. */

@@ -1,6 +1,6 @@
 import type { AwsCredentials } from '@plat/http'
 import { awsCredentials } from './aws.ts'
-import { azureToken } from './azure.ts'
+import { type AzureService, azureToken } from './azure.ts'
 import { CachedCredential } from './cached-credential.ts'
 import { type CloudConfig, CloudCredentialError, type CloudParts, regional } from './cloud.ts'
 import { gcpToken } from './gcp.ts'
@@ -11,8 +11,8 @@ import { gcpToken } from './gcp.ts'
  */
 export interface CloudCredentials {
   aws(): Promise<AwsCredentials>
-  /** Returns a token for the ingestion of logs by Azure Monitor. */
-  azure(): Promise<string>
+  /** Returns a token for a service of Azure; default: the ingestion of logs by Azure Monitor. */
+  azure(service?: AzureService): Promise<string>
   gcp(): Promise<string>
   close(): void
 }
@@ -24,14 +24,20 @@ export function createCloudCredentials(
   const parts = { ...options, config: regional(options.config.cloudCredentials, options.env) }
   const { clock, log } = parts
   const aws = new CachedCredential({ name: 'aws', clock, log, lend: () => awsCredentials(parts) })
-  const azure = new CachedCredential({ name: 'azure', clock, log, lend: () => azureToken(parts, 'monitor') })
+  const azure = new Map<AzureService, CachedCredential<string>>()
+  const azureFor = (service: AzureService) => {
+    const cached =
+      azure.get(service) ?? new CachedCredential({ name: 'azure', clock, log, lend: () => azureToken(parts, service) })
+    azure.set(service, cached)
+    return cached
+  }
   const gcp = new CachedCredential({ name: 'gcp', clock, log, lend: () => gcpToken(parts) })
   return {
     aws: () => borrowed(aws, 'AWS'),
-    azure: () => borrowed(azure, 'Azure'),
+    azure: (service = 'monitor') => borrowed(azureFor(service), 'Azure'),
     gcp: () => borrowed(gcp, 'Google Cloud'),
     close() {
-      for (const one of [aws, azure, gcp]) one.close()
+      for (const one of [aws, gcp, ...azure.values()]) one.close()
     },
   }
 }

@@ -10,16 +10,22 @@ import {
   tokenOf,
 } from './cloud.ts'
 
-/** Authority and service domain of each Azure cloud. */
-const DOMAINS: Readonly<Record<string, string>> = {
-  'login.microsoftonline.us': 'azure.us',
-  'login.chinacloudapi.cn': 'azure.cn',
+/** Domains of an Azure cloud: of its services, and of its keys. */
+interface Domains {
+  readonly services: string
+  readonly keys: string
+}
+
+/** The domains by the host of the authority. */
+const DOMAINS: Readonly<Record<string, Domains>> = {
+  'login.microsoftonline.us': { services: 'azure.us', keys: 'usgovcloudapi.net' },
+  'login.chinacloudapi.cn': { services: 'azure.cn', keys: 'azure.cn' },
 }
 const AUTHORITY = 'https://login.microsoftonline.com'
-const DOMAIN = 'azure.com'
+const PUBLIC: Domains = { services: 'azure.com', keys: 'azure.net' }
 
-/** Resource of a token: models, or the ingestion of logs. */
-export type AzureService = 'cognitiveservices' | 'monitor'
+/** Resource of a token: models, the ingestion of logs, or keys in vaults and in hardware. */
+export type AzureService = 'cognitiveservices' | 'monitor' | 'vault' | 'managedhsm'
 const SERVICE = 'Microsoft Entra'
 
 /**
@@ -68,7 +74,8 @@ async function entra(parts: AzureRequest, proof: Readonly<Record<string, string>
 
 function resourceOf({ env, service }: AzureRequest): string {
   const authority = URL.parse(env.AZURE_AUTHORITY_HOST || AUTHORITY)?.hostname ?? ''
-  return `https://${service}.${DOMAINS[authority] ?? DOMAIN}`
+  const { services, keys } = DOMAINS[authority] ?? PUBLIC
+  return `https://${service}.${service === 'vault' || service === 'managedhsm' ? keys : services}`
 }
 
 /** Identity bindings of AKS: the cluster has an endpoint that replaces Entra, with a name and CA from the pod's environment. */

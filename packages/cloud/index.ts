@@ -1,0 +1,8 @@
+export { awsCredentials } from './aws.ts'
+export { type AzureService, azureToken } from './azure.ts'
+export { CachedCredential } from './cached-credential.ts'
+export { type CloudConfig, CloudCredentialError, type CloudParts, regional } from './cloud.ts'
+export { type CloudCredentials, createCloudCredentials } from './cloud-credentials.ts'
+export { cloudConfigOf } from './environment.ts'
+export { gcpToken } from './gcp.ts'
+export { type OciIdentity, ociIdentity } from './oci.ts'

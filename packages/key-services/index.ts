@@ -1,0 +1,2 @@
+export type { KeyCallResult, KeyOperation, KeyServiceName } from './calls.ts'
+export { createKeyServices, type KeyServices, type KeyServicesOptions } from './store.ts'
