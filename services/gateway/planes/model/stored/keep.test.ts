@@ -37,10 +37,10 @@ const response = {
 
 test('a response waits until its owner is stored, with its items, containers and labels', async () => {
   const gate = Promise.withResolvers<void>()
-  const kept: unknown[] = []
+  const stored: unknown[] = []
   const running = openedFor({
     keepResponse(storing, ids) {
-      kept.push([storing.account, storing.labels, ids])
+      stored.push([storing.account, storing.labels, ids])
       return gate.promise
     },
   })
@@ -52,19 +52,19 @@ test('a response waits until its owner is stored, with its items, containers and
   })
   await Promise.resolve()
   assert.equal(isPassed, false)
-  assert.deepEqual(kept, [['http://m.example/v1', ['web'], ['resp_1', 'msg_1', 'ci_1', 'cntr_1']]])
+  assert.deepEqual(stored, [['http://m.example/v1', ['web'], ['resp_1', 'msg_1', 'ci_1', 'cntr_1']]])
   gate.resolve()
   assert.deepEqual(await passing, [frame])
 })
 
 test('of a response that is not stored, only items and containers that need their id have an owner', async () => {
-  const kept: (readonly string[])[] = []
-  const keepResponse: KeepOptions['keepResponse'] = async (_, ids) => void kept.push(ids)
+  const stored: (readonly string[])[] = []
+  const keepResponse: KeepOptions['keepResponse'] = async (_, ids) => void stored.push(ids)
   await openedFor({ keepResponse }, { store: false }).frame(frameOf(response))
   await openedFor({ keepResponse }, { store: false }).frame(
     frameOf({ ...response, output: response.output.slice(0, 1) }),
   )
-  assert.deepEqual(kept, [['ci_1', 'cntr_1']])
+  assert.deepEqual(stored, [['ci_1', 'cntr_1']])
 })
 
 test('a file whose owner cannot be stored is not given to the caller', async () => {
