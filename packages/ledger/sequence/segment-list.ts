@@ -31,11 +31,9 @@ export interface LedgerSegment {
   readonly left: string | null
 }
 
-const LIST_ENDING = '.segments.json'
-
 /** File with the list of sealed segments, rebuilt from the segments when it is missing. */
 export function segmentsPath(ledgerPath: string): string {
-  return `${ledgerPath}${LIST_ENDING}`
+  return `${ledgerPath}.segments.json`
 }
 
 const SEQ_DIGITS = 20
@@ -174,11 +172,16 @@ function timeOf(line: Buffer): string {
 function readList(text: string, path: string): readonly LedgerSegment[] {
   const value = parsed(text)
   if (!isObject(value) || value.v !== 1 || !Array.isArray(value.segments)) throw malformed(path)
-  const ledgerName = basename(path, LIST_ENDING)
-  return value.segments.map((one: unknown) => readEntry(one, ledgerName) ?? refuse(path))
+  return value.segments.map((one: unknown) => readEntry(one) ?? refuse(path))
 }
 
-function readEntry(value: unknown, ledgerName: string): LedgerSegment | null {
+/** A list can name sealed segments beside it only: their files are read, and removed when they left. A ledger that was renamed has their former names. */
+function isSegmentName(file: string, first: number): boolean {
+  const ending = segmentPath('', first)
+  return file === basename(file) && (file.endsWith(ending) || file.endsWith(`${ending}${COMPRESSED}`))
+}
+
+function readEntry(value: unknown): LedgerSegment | null {
   if (!isObject(value)) return null
   const { first, last, bytes, from, to, record, checkpoint, file, archive, left = null } = value
   if (typeof from !== 'string' || typeof to !== 'string') return null
@@ -186,9 +189,7 @@ function readEntry(value: unknown, ledgerName: string): LedgerSegment | null {
   if (!isTextOrNull(archive) || !isTextOrNull(left)) return null
   // The record is verified where it is used.
   if (!isSeq(first) || !isSeq(last) || last <= first || !isSeq(bytes)) return null
-  // A list can name sealed segments only: files that left are removed, and others are read.
-  const name = segmentPath(ledgerName, first)
-  if (!isTextOrNull(file) || (file !== null && file !== name && file !== `${name}${COMPRESSED}`)) return null
+  if (!isTextOrNull(file) || (file !== null && !isSegmentName(file, first))) return null
   return { first, last, bytes, from, to, record, checkpoint, file, archive, left }
 }
 
