@@ -24,8 +24,8 @@ export interface S3Server {
   readonly uploads: Pick<Map<string, unknown>, 'size' | 'clear'>
   readonly requests: string[]
   behaves: S3Behavior
-  /** Fault of the request with this index in `requests`. */
-  fault: { readonly at: number; readonly kind: S3Fault } | null
+  /** Fault of the request with this index in `requests`, or of all with this method. */
+  fault: { readonly at: number | 'PUT' | 'GET'; readonly kind: S3Fault } | null
   /** Called with each request before it is carried out. */
   onRequest: (request: string) => Promise<void>
   /** Refuses connections, and accepts them again. */
@@ -83,7 +83,7 @@ type Controls = Pick<S3Server, 'requests' | 'behaves' | 'fault' | 'onRequest'>
 async function serve(t: TestContext, controls: Controls, answer: (request: IncomingMessage, body: Buffer) => Answer) {
   const server = createServer(async (request, response) => {
     const { fault } = controls
-    const kind = fault?.at === controls.requests.length ? fault.kind : null
+    const kind = fault !== null && [controls.requests.length, request.method].includes(fault.at) ? fault.kind : null
     const chunks: Buffer[] = []
     if (kind === 'reset') {
       controls.requests.push('reset')
@@ -93,7 +93,8 @@ async function serve(t: TestContext, controls: Controls, answer: (request: Incom
     if (controls.behaves === 'dead') return void request.socket.destroy()
     await controls.onRequest(`${request.method} ${request.url}`)
     const reply = answer(request, Buffer.concat(chunks))
-    if (fault?.kind === 'refused' && fault.at === controls.requests.length) {
+    const isBefore = fault?.at === controls.requests.length || (fault?.at === 'GET' && request.method === 'PUT')
+    if (fault?.kind === 'refused' && isBefore) {
       response.setHeader('connection', 'close')
       server.close()
     }
