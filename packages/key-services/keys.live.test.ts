@@ -22,7 +22,6 @@ function pemOf(name: AlgorithmName): string {
 }
 
 keyConformance('file', async () => {
-  // Shows D3.audit.keyURI.file.
   const folder = tempFolder()
   const file = async (name: string, text: string) => {
     await writeFile(join(folder, name), text)

@@ -28,7 +28,6 @@ function withKeys(): SoftHsm & { uri(name: string, more?: string): string } {
 }
 
 keyConformance('SoftHSM', async (t) => {
-  // Shows D3.audit.keyURI.pkcs11.
   const { env, uri } = withKeys()
   return {
     keys: servicesOf(t, env),
@@ -40,6 +39,7 @@ keyConformance('SoftHSM', async (t) => {
 })
 
 test('SoftHSM: the PIN is in no argument of a process and in no log, and a wrong one is tried once', async (t) => {
+  // Shows D3.audit.keyURI.pkcs11.
   const { env, uri, pinFile, modulePath } = withKeys()
   const logged: string[] = []
   const note = (...parts: unknown[]) => void logged.push(JSON.stringify(parts))

@@ -69,7 +69,8 @@ test('every route permits only the roles of its row', async (t) => {
   for (const [route, row] of Object.entries(adminRoutes)) {
     const request = calling(route)
     const stranger = await ask(null, request)
-    if (/nothing at this path/.test(stranger.text)) {
+    // Another method of the same path may exist.
+    if (/nothing at this path/.test(stranger.text) || stranger.status === 405) {
       absent.push(route)
       continue
     }

@@ -210,6 +210,7 @@ test('no segment leaves before the collector of an edge has acknowledged it: dea
   assert.ok((await afterPasses(fixture, later)).includes(first.file ?? ''))
   await start()
   await untilPass(fixture, () => stillHere(auditPath, later).length === 0, 'the later ones to leave')
+  await audit.checkpoints.last(true)
   const verified = await verifyLedger(auditPath, { beside: true, key: key.pub, strict: true })
   assert.equal(verified.exitCode, 0, verified.message)
 })

@@ -60,7 +60,10 @@ test('without an address the API server of the pod is used; a start without one 
   await assert.rejects(start(files), /^Error: k8sOps: not in a cluster/)
   assert.notEqual(await start(files, pod), null)
   await assert.rejects(start({ ...files, caFile: '/no/such/ca.pem' }, pod), /^Error: k8sOps: .*\/no\/such\/ca\.pem/)
-  await assert.rejects(start({ ...files, tokenFile: fileOf('two words') }, pod), /^Error: k8sOps: .*there is no token/)
+  await assert.rejects(
+    start({ ...files, tokenFile: fileOf('two words') }, pod),
+    /^Error: k8sOps: .*holds no valid token/,
+  )
 })
 
 const logs = fc.array(fc.constantFrom('a', 'ü', '😀', '\n', 'a line\n')).map((parts) => parts.join(''))

@@ -64,7 +64,6 @@ test('an unknown route, endpoint or method is refused', async () => {
     ['POST', '/llm/small/v1/messages/batches', 'not_built'],
     ['GET', '/llm/small/v1/batches/batch_1', 'not_built'],
     ['POST', '/llm/v1/batches', 'not_built'],
-    ['POST', '/llm/small/v1/files', 'not_built'],
     ['GET', '/llm/small/v1/containers/c/files/f/content', 'not_built'],
     ['POST', '/llm/small/v1/vector_stores', 'not_built'],
     ['POST', '/llm/small/v1/fine_tuning/jobs', 'not_found'],

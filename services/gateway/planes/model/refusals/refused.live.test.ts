@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
-import OpenAI, { toFile } from 'openai'
+import OpenAI from 'openai'
 import { type RefusingGateway, refusingGateway } from '../../../testing/refusing.ts'
 
 const messages = [{ role: 'user' as const, content: 'Say hello.' }]
@@ -118,15 +118,11 @@ test('an error within a stream has the same text', async (t) => {
   assert.match(second.message, text)
 })
 
-test('files and batches are refused by name in both clients, which do not repeat the call', async (t) => {
+test('batches are refused by name in both clients, which do not repeat the call', async (t) => {
   const { openai, claude, refused } = clients(await refusingGateway(t))
-  const file = () => toFile(Buffer.alloc(3_000_000, 'a'), 'a.jsonl', { type: 'application/jsonl' })
   const batch = { endpoint: '/v1/chat/completions', input_file_id: 'file-1', completion_window: '24h' } as const
   const cases: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ['files', async () => openai('plain').files.create({ file: await file(), purpose: 'batch' })],
-    ['files', () => openai('plain').files.content('file-1')],
     ['batches', () => openai('plain').batches.create(batch)],
-    ['files', async () => claude.beta.files.upload({ file: await file() })],
     ['batches', () => claude.messages.batches.create({ requests: [] })],
   ]
   for (const [name, work] of cases) {
