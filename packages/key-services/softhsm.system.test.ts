@@ -10,8 +10,8 @@ import { servicesOf } from './testing/services.ts'
 import { createSoftHsm, PIN, type SoftHsm } from './testing/softhsm.ts'
 
 /** A token with keys of every type that the adapter has. */
-function withKeys(): SoftHsm & { uri(name: string, more?: string): string } {
-  const hsm = createSoftHsm()
+async function withKeys(): Promise<SoftHsm & { uri(name: string, more?: string): string }> {
+  const hsm = await createSoftHsm()
   const pair = (type: string, label: string, id: string) =>
     hsm.tool('--keypairgen', '--key-type', type, '--label', label, '--id', id)
   pair('EC:prime256v1', 'p256', '01')
@@ -28,7 +28,7 @@ function withKeys(): SoftHsm & { uri(name: string, more?: string): string } {
 }
 
 keyConformance('SoftHSM', async (t) => {
-  const { env, uri } = withKeys()
+  const { env, uri } = await withKeys()
   return {
     keys: servicesOf(t, env),
     signing: { ES256: uri('object=p256'), EdDSA: uri('object=ed'), RS256: uri('id=%02') },
@@ -40,7 +40,7 @@ keyConformance('SoftHSM', async (t) => {
 
 test('SoftHSM: the PIN is in no argument of a process and in no log, and a wrong one is tried once', async (t) => {
   // Shows D3.audit.keyURI.pkcs11.
-  const { env, uri, pinFile, modulePath } = withKeys()
+  const { env, uri, pinFile, modulePath } = await withKeys()
   const logged: string[] = []
   const note = (...parts: unknown[]) => void logged.push(JSON.stringify(parts))
   const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log }
@@ -85,7 +85,7 @@ function readCommand(pid: string): string {
 }
 
 test('SoftHSM: two keys of one name are refused, and so are a deleted key, a long message and a wrong module', async (t) => {
-  const { env, uri, tool, modulePath, pinFile } = withKeys()
+  const { env, uri, tool, modulePath, pinFile } = await withKeys()
   const keys = servicesOf(t, env)
   const signer = await keys.openSigner(uri('object=ed'))
   assert.ok(await signer.sign(Buffer.alloc(1024)))

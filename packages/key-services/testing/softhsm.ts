@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { tempFolder } from '@plat/testkit/local'
 import { unpackDebianPackage } from '@plat/testkit/processes/debian'
+import { installOnce } from '@plat/testkit/processes/install-once'
 
 const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache/plat-softhsm')
 const PACKAGES = ['softhsm2', 'libsofthsm2', 'opensc', 'opensc-pkcs11']
@@ -17,9 +18,9 @@ export interface SoftHsm {
   tool(...args: readonly string[]): void
 }
 
-/** Starts with a new token `plat`. Downloads the Debian packages into a cache if the machine has none. Throws where it cannot. */
-export function createSoftHsm(): SoftHsm {
-  const { programs, modulePath, libraries } = installed()
+/** Starts with a new token `plat`. Downloads the Debian packages into a cache if the machine has none. Rejects where it cannot. */
+export async function createSoftHsm(): Promise<SoftHsm> {
+  const { programs, modulePath, libraries } = await installed()
   const dir = tempFolder()
   mkdirSync(join(dir, 'tokens'))
   writeFileSync(join(dir, 'softhsm2.conf'), `directories.tokendir = ${join(dir, 'tokens')}\nlog.level = ERROR\n`)
@@ -49,25 +50,25 @@ export function createSoftHsm(): SoftHsm {
   return { env, modulePath, pinFile, tool }
 }
 
-function installed(): { readonly programs: string; readonly modulePath: string; readonly libraries: string | null } {
+async function installed(): Promise<{
+  readonly programs: string
+  readonly modulePath: string
+  readonly libraries: string | null
+}> {
   const own = '/usr/lib/softhsm/libsofthsm2.so'
   if (existsSync('/usr/bin/pkcs11-tool') && existsSync('/usr/bin/softhsm2-util') && existsSync(own)) {
     return { programs: '/usr/bin', modulePath: own, libraries: null }
   }
   const root = join(CACHE, 'root')
-  if (!existsSync(root)) {
-    const draft = join(CACHE, `draft-${process.pid}`)
+  const reason = await installOnce(CACHE, async () => {
+    mkdirSync(root, { recursive: true })
     for (const name of PACKAGES) {
-      const unpacked = unpackDebianPackage(name, join(draft, name))
-      execFileSync('cp', ['-a', `${unpacked}/.`, join(mkdirIn(draft, 'root'))])
+      const folder = join(CACHE, name)
+      execFileSync('cp', ['-a', `${unpackDebianPackage(name, folder)}/.`, root])
+      rmSync(folder, { recursive: true })
     }
-    execFileSync('mv', ['-T', join(draft, 'root'), root])
-  }
+  })
+  if (reason !== null) throw new Error(`${PACKAGES.join(' ')}: ${reason}`)
   const libraries = join(root, `usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`)
   return { programs: join(root, 'usr/bin'), modulePath: join(root, 'usr/lib/softhsm/libsofthsm2.so'), libraries }
-}
-
-function mkdirIn(folder: string, name: string): string {
-  mkdirSync(join(folder, name), { recursive: true })
-  return join(folder, name)
 }
