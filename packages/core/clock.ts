@@ -30,6 +30,12 @@ export const systemClock: Clock = {
   },
 }
 
+/** Keeps the process alive, which timers of a clock do not, until the returned function is called. */
+export function holdProcess(): () => void {
+  const timer = setInterval(() => {}, LONGEST_TIMER_MS)
+  return () => clearInterval(timer)
+}
+
 interface Alarm {
   at: number
   everyMs: number | null

@@ -1,5 +1,15 @@
-import { Backoff, type Clock, type Ids, type PoolObserver, reasonOf, type SharedPool, watchedPool } from '@plat/core'
+import {
+  Backoff,
+  type Clock,
+  holdProcess,
+  type Ids,
+  type PoolObserver,
+  reasonOf,
+  type SharedPool,
+  watchedPool,
+} from '@plat/core'
 import { KeyServiceError } from '@plat/keys'
+import type { Log } from '@plat/process'
 
 /** Time limit of one operation with its waiting time and all attempts, in milliseconds. */
 const OPERATION_MS = 10_000
@@ -46,6 +56,7 @@ export interface KeyCallsOptions {
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly onCall: (result: KeyCallResult) => void
+  readonly log: Pick<Log, 'info' | 'warn'>
   readonly observer?: PoolObserver | undefined
 }
 
@@ -55,6 +66,8 @@ export class KeyCalls {
   readonly #pool: SharedPool
   readonly #backoff: Backoff
   readonly #waiting: (() => void)[] = []
+  /** Keys whose last operation failed. */
+  readonly #failing = new Set<string>()
   #running = 0
 
   constructor(options: KeyCallsOptions) {
@@ -75,16 +88,32 @@ export class KeyCalls {
       report('overloaded')
       throw new KeyServiceError('overloaded', `${key}: too many requests wait for the key service (${bound})`)
     }
+    // A command would end during the pause before an attempt.
+    const letEnd = holdProcess()
     try {
       const result = await this.#inTime(call, () => this.#attempts(attempt, started + OPERATION_MS))
       report('ok')
+      this.#logOutcome(call, null)
       return result
     } catch (error) {
       const failure = error instanceof KeyServiceError ? error : failed(key, error)
       report(failure.kind)
+      this.#logOutcome(call, failure)
       throw failure
     } finally {
+      letEnd()
       this.#pool.release(caller)
+    }
+  }
+
+  /** Logs only the first of consecutive failures of a key, and that it works again. */
+  #logOutcome({ service, operation, key }: KeyCall, failure: KeyServiceError | null): void {
+    const { log } = this.#options
+    if (failure === null) {
+      if (this.#failing.delete(key)) log.info({ service, key }, 'the key service works again')
+    } else if (!this.#failing.has(key)) {
+      this.#failing.add(key)
+      log.warn({ service, key, operation, error: failure.message }, 'the key service failed')
     }
   }
 

@@ -5,7 +5,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { CREDENTIALS } from './kms-server.ts'
 
 /** Endpoint and credentials for a KMS at `url`. */
-export const kmsEnv = (url: string): NodeJS.ProcessEnv => ({
+export const kmsEnv = (url: string): Record<string, string> => ({
   AWS_ENDPOINT_URL_KMS: url,
   AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
   AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,

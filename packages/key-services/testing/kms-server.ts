@@ -41,9 +41,27 @@ export class KmsServer {
   readonly aliases = new Map<string, string>()
   url = ''
   readonly #hung: Socket[] = []
+  #always: Fault | null = null
 
   hang(socket: Socket): void {
     this.#hung.push(socket)
+  }
+
+  /** From now on each request meets this fault. */
+  fail(fault: Fault): void {
+    this.#always = fault
+  }
+
+  /** Serves requests again. */
+  recover(): void {
+    this.#always = null
+    this.faults.length = 0
+    this.release()
+  }
+
+  /** The fault of a request, or null. */
+  next(): Fault | null {
+    return this.#always ?? this.faults.shift() ?? null
   }
 
   /** Cuts the connections that hang. */
@@ -137,7 +155,7 @@ export async function startKms(t: TestContext): Promise<KmsServer> {
     const body = Buffer.concat(chunks).toString()
     const action = String(request.headers['x-amz-target']).replace('TrentService.', '')
     kms.requests.push(action)
-    const fault = kms.faults.shift() ?? null
+    const fault = kms.next()
     if (fault === 'hang') return kms.hang(request.socket)
     if (fault === 'cut') return void request.socket.destroy()
     const fail = (status: number, code: string) =>

@@ -1,3 +1,4 @@
+import { reasonOf } from '@plat/core'
 import { type KeyStore, readKeyUri, type Signer } from '@plat/keys'
 import { type KeyUse, openKeyFile } from './rolling.ts'
 
@@ -20,7 +21,9 @@ export function keySource(uriOrPath: string, use: KeyUse, keys: KeyStore): KeySo
   return {
     path: uriOrPath,
     async open() {
-      const signer = await keys.openSigner(uriOrPath)
+      const signer = await keys.openSigner(uriOrPath).catch((error: unknown) => {
+        throw new Error(`${use.flag}: ${reasonOf(error)}`)
+      })
       if (use.algorithms.names.includes(signer.alg)) return signer
       throw new Error(`${use.flag}: ${uriOrPath} holds a key for ${signer.alg}; ${use.algorithms.because}`)
     },
