@@ -259,6 +259,42 @@ test('an agent at its share loses what it has not used for longest, and others l
   }
 })
 
+test('an agent at its share loses exactly one binding for each new one, in the order of their last use', async (t) => {
+  const { open, clock } = await setUp(t, (own) => own, { forgetsOldest: true })
+  const bindings = await open(100, 40)
+  const bind = async (id: string) => {
+    await clock.advance(1000)
+    assert.equal(await bindings.bind(by(ada), 'content', id), null)
+  }
+  const owned = (one = bindings) => one.idsOf(ada, SERVER, 'content')
+  const all = Array.from({ length: 40 }, (_, n) => `r${n}`)
+  for (const id of all) await bind(id)
+  await bind('new-0')
+  assert.deepEqual(owned(), [...all.slice(1), 'new-0'])
+  // Uses after the search of the first eviction count as well.
+  await clock.advance(1000)
+  for (const id of ['r1', 'r3']) assert.equal(bindings.owns(ada, SERVER, 'content', id), true)
+  await bindings.release(SERVER, 'content', 'r5')
+  for (const id of ['new-1', 'new-2', 'new-3', 'new-4']) await bind(id)
+  const lost = new Set(['r0', 'r2', 'r4', 'r5', 'r6'])
+  const left = [...all.filter((id) => !lost.has(id)), 'new-0', 'new-1', 'new-2', 'new-3', 'new-4']
+  for (const one of [bindings, await open(100, 40)]) assert.deepEqual(owned(one), left)
+})
+
+test('an agent beyond its share, such as by a smaller one since, is back at it after one new binding', async (t) => {
+  const { open, clock } = await setUp(t, (own) => own, { forgetsOldest: true })
+  const before = await open(100, 20)
+  for (let n = 0; n < 20; n++) {
+    await clock.advance(1000)
+    await before.bind(by(ada), 'content', `r${n}`)
+  }
+  const bindings = await open(100, 10)
+  await clock.advance(1000)
+  assert.equal(await bindings.bind(by(ada), 'content', 'new'), null)
+  const left = Array.from({ length: 9 }, (_, n) => `r${n + 11}`)
+  assert.deepEqual(bindings.idsOf(ada, SERVER, 'content'), [...left, 'new'])
+})
+
 test('bindings that a journal replaces, since events were missed, count once', async (t) => {
   let replaced: Parameters<Journal<BindingEvent>['follow']>[3]
   const { open, journal } = await setUp(t, (own) => ({

@@ -5,6 +5,7 @@ import { agentOf, type Identity } from '../facts.ts'
 import { unstored } from '../unstored.ts'
 import { Binding, type BoundKind, boundEvent, isOwner, keyOf, ownerOf } from './binding.ts'
 import { type BindingEvent, type BoundTask, type Owner, ownerKeys } from './events.ts'
+import { OldestBindings } from './oldest.ts'
 
 /** How long a task or context of A2A is kept after its last use, in milliseconds: 30 days. */
 export const KEPT_MS = 30 * 24 * 3600 * 1000
@@ -17,9 +18,6 @@ const COMPACT_AFTER_EVENTS = 20_000
 /** Maximum length of an id, in characters. */
 const MAX_ID_CHARS = 256
 
-/** Share of the bindings of an agent that is forgotten at once, since a search looks at all of them. */
-const FORGOTTEN_SHARE = 1 / 8
-
 export interface BindingsOptions {
   readonly journal: Journal<BindingEvent>
   readonly clock: Clock
@@ -31,7 +29,7 @@ export interface BindingsOptions {
   readonly keptMs?: (status: string | null) => number
   /** Noun for named things in refusals. Default: tasks. */
   readonly noun?: string
-  /** At its share an agent loses the bindings that it has not used for longest, instead of getting no new ones. Default: false. */
+  /** At its share an agent loses for each new binding the one that it has not used for longest, instead of getting no new ones. Default: false. */
   readonly forgetsOldest?: boolean
 }
 
@@ -68,6 +66,7 @@ export class Bindings {
   readonly #bindings = new Map<string, Binding>()
   /** Keys of the bindings of each agent, in the order in which they were bound. */
   readonly #ofAgent = new Map<string, Set<string>>()
+  readonly #oldest = new OldestBindings(this.#bindings)
   readonly #follower: JournalFollower<BindingEvent>
   #stopSweep: () => void = () => {}
 
@@ -221,8 +220,7 @@ export class Bindings {
       return known.missing(sessions).length === 0 ? known.writing : known.writing.then((denial) => denial ?? sent())
     }
     const owner = ownerOf(identity, task !== undefined)
-    if (this.#options.forgetsOldest === true && this.#pool.boundFor(ownerKeys(owner)) === 'share')
-      this.#forgetOldest(owner)
+    if (this.#options.forgetsOldest === true) this.#makeRoom(owner)
     const full = this.#full(this.#pool.acquire(ownerKeys(owner)))
     if (full !== null) return full
     const at = this.#options.clock.now()
@@ -244,18 +242,15 @@ export class Bindings {
       : deny('state_unavailable', `too many ${this.#noun}`)
   }
 
-  /** Forgets what the agent of an owner has not used for longest. */
-  #forgetOldest(owner: Owner): void {
-    const known: [string, Binding][] = []
-    for (const key of this.#ofAgent.get(agentOf(owner)) ?? []) {
-      const binding = this.#bindings.get(key)
-      if (binding?.writing === null) known.push([key, binding])
-    }
-    known.sort(([, one], [, other]) => one.usedAt - other.usedAt)
-    const at = this.#options.clock.now()
-    for (const [key, binding] of known.slice(0, Math.ceil(known.length * FORGOTTEN_SHARE))) {
-      this.#forget(key, binding)
-      this.#options.journal.append(key, [{ t: 'released', at }]).catch(this.#options.onFault)
+  /** Forgets what the agent of an owner has not used for longest, until one more is within its share. */
+  #makeRoom(owner: Owner): void {
+    const agent = agentOf(owner)
+    while (this.#pool.boundFor(ownerKeys(owner)) === 'share') {
+      const oldest = this.#oldest.next(agent, this.#ofAgent.get(agent) ?? new Set())
+      if (oldest === null) return
+      this.#forget(oldest.key, oldest.binding)
+      const at = this.#options.clock.now()
+      this.#options.journal.append(oldest.key, [{ t: 'released', at }]).catch(this.#options.onFault)
     }
   }
 
@@ -345,7 +340,10 @@ export class Bindings {
     this.#bindings.delete(key)
     const keys = this.#ofAgent.get(agentOf(owner))
     keys?.delete(key)
-    if (keys?.size === 0) this.#ofAgent.delete(agentOf(owner))
+    if (keys?.size === 0) {
+      this.#ofAgent.delete(agentOf(owner))
+      this.#oldest.forget(agentOf(owner))
+    }
     this.#pool.release(ownerKeys(owner))
   }
 
