@@ -17,6 +17,8 @@ const apiParameterSchema = Type.Object(
     in: Type.Enum(['path', 'query', 'header', 'cookie'], { type: 'string' }),
     style: Type.Enum(['simple', 'form', 'spaceDelimited', 'pipeDelimited', 'deepObject', 'json'], { type: 'string' }),
     explode: Type.Boolean(),
+    /** A value in the path may have slashes, which are written as `%2F` (`x-plat-allow-slash`). */
+    allowSlash: Type.Optional(Type.Literal(true)),
   },
   closed,
 )

@@ -56,6 +56,16 @@ const document = {
         responses: { 200: { description: '' } },
       },
     },
+    '/projects/{project}/files/{file}': {
+      get: {
+        operationId: 'getFile',
+        parameters: [
+          { name: 'project', in: 'path', required: true, schema: { type: 'string' }, 'x-plat-allow-slash': true },
+          { name: 'file', in: 'path', required: true, schema: { type: 'string' } },
+        ],
+        responses: { 200: { description: '' } },
+      },
+    },
     '/away': { get: { operationId: 'away', responses: { 200: { description: '' } } } },
   },
   components: {
@@ -179,7 +189,7 @@ test('operations are tools with schemas, and only those that are allowed', async
   const { tools } = await pets.listTools()
   assert.deepEqual(
     tools.map(({ name }) => name),
-    ['getPet', 'addPet', 'picture', 'search', 'away'],
+    ['getPet', 'addPet', 'picture', 'search', 'getFile', 'away'],
   )
   const [get, add] = tools
   assert.deepEqual(get?.inputSchema.required, ['id'])
@@ -191,7 +201,7 @@ test('operations are tools with schemas, and only those that are allowed', async
   // Without rules only operations that read are tools.
   const remote = await client('remote')
   const names = (await remote.listTools()).tools.map(({ name }) => name)
-  assert.deepEqual(names, ['getPet', 'picture', 'search', 'away'])
+  assert.deepEqual(names, ['getPet', 'picture', 'search', 'getFile', 'away'])
   await remote.close()
 })
 
@@ -243,6 +253,24 @@ test('an object in the query does not overwrite the argument that policy decided
   assert.deepEqual(
     api.requests.map(({ url }) => url),
     ['/v1/search?account=mine&color=red'],
+  )
+  await pets.close()
+})
+
+test('a slash in a path reaches the API only in a parameter that allows it, and other paths never do', async () => {
+  const pets = await client('pets')
+  const get = async (project: string, file: string) =>
+    await pets.callTool({ name: 'getFile', arguments: { project, file } })
+  api.requests.length = 0
+  for (const file of ['a/raw', 'a%2Fraw', '%252Fraw'])
+    assert.equal(textOf(await get('group', file)), 'arguments/file: must not have a slash', file)
+  for (const project of ['..', '.', 'group/..', 'group//team', '/group', 'group/', 'a\\b', 'a\nb'])
+    assert.match(textOf(await get(project, 'a')), /^arguments\/project: must not /, project)
+  assert.deepEqual(api.requests, [])
+  await get('group/team', '.env')
+  assert.deepEqual(
+    api.requests.map(({ url }) => url),
+    ['/v1/projects/group%2Fteam/files/.env'],
   )
   await pets.close()
 })

@@ -27,7 +27,8 @@ function urlOf(parameter: Partial<ApiParameter>, q: unknown): string {
 }
 
 test('values are written in the style of their parameter', () => {
-  assert.equal(urlOf({ in: 'path' }, 'a/b c'), 'a/a%2Fb%20c/b')
+  assert.equal(urlOf({ in: 'path' }, 'a.b c'), 'a/a.b%20c/b')
+  assert.equal(urlOf({ in: 'path', allowSlash: true }, 'a/b c'), 'a/a%2Fb%20c/b')
   assert.equal(urlOf({ in: 'path', explode: false }, ['a', 'b']), 'a/a,b/b')
   assert.equal(urlOf({}, ['a', 'b&c']), 'a?q=a&q=b%26c')
   assert.equal(urlOf({ explode: false }, ['a', 'b']), 'a?q=a,b')
@@ -59,21 +60,25 @@ test('a member of an object is never written as another parameter, however a ser
 })
 
 test('a value of the path never leads to another path, however often it is decoded', () => {
-  for (const value of [
-    '..',
-    '.',
-    '../x',
-    'a/../b',
-    '%2e%2e',
-    '%252e%252e/x',
-    '..%2fx',
-    'a\\..\\b',
-    '..;/x',
-    'a\0b',
-    'a%00b',
-    '',
-  ])
-    assert.match(urlOf({ in: 'path' }, value), /^arguments\/q: must not/, JSON.stringify(value))
+  const refused = [
+    ...['..', '.', '../x', 'a/../b', '%2e%2e', '%252e%252e/x', '..%2fx', '..;', '..;/x', ''],
+    ...['a\\b', 'a%5cb', 'a%255Cb', '\\', 'a\0b', 'a%00b', 'a\nb', 'a\x7fb', 'a%7Fb', 'a\x85b'],
+    ...['/', '/a', 'a/', 'a//b', 'a%2F%2fb', 'a%2F/b'],
+  ]
+  for (const value of refused)
+    for (const parameter of [{ in: 'path' }, { in: 'path', allowSlash: true }] as const)
+      assert.match(urlOf(parameter, value), /^arguments\/q: must not/, JSON.stringify(value))
+  for (const value of [['a', 'b/../c'], ['a', 'b\\c'], { a: 'b\nc' }, { 'a\\': 'b' }])
+    assert.match(urlOf({ in: 'path', allowSlash: true }, value), /^arguments\/q: must not/, JSON.stringify(value))
+  assert.equal(urlOf({ in: 'path' }, ''), 'arguments/q: must not be empty')
+})
+
+test('a slash in a path is refused unless its parameter allows it, however often it is encoded', () => {
+  for (const value of ['a/b', 'a%2Fb', 'a%2fb', 'a%252Fb', ['a', 'b/c'], { 'a/b': 'c' }]) {
+    assert.equal(urlOf({ in: 'path' }, value), 'arguments/q: must not have a slash', JSON.stringify(value))
+    assert.match(urlOf({ in: 'path', allowSlash: true }, value), /^a\/[^/]+\/b$/, JSON.stringify(value))
+  }
+  assert.equal(urlOf({ in: 'query' }, 'a/b'), 'a?q=a%2Fb')
 })
 
 test('for any values, the URL stays below the base and no header has a line break', () => {

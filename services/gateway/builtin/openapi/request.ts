@@ -113,30 +113,32 @@ function joined({ argument, explode }: ApiParameter, value: unknown, separator: 
   return pairs.map((pair) => pair.join(explode ? '=' : separator)).join(separator)
 }
 
-/** Returns one segment. Refuses values that a server which decodes them twice would read as another path. */
+/** Returns one segment. Refuses values that a server or proxy which decodes them, also twice, would read as another path. */
 function segmentOf(parameter: ApiParameter, value: unknown): string {
   const text = parameter.style === 'json' ? encoded(jsonOf(parameter.argument, value)) : joined(parameter, value, ',')
-  if (text === '' || hasDots(text)) {
-    const why = text === '' ? 'must not be empty' : 'must not lead to another path'
-    throw new UnwritableError(`arguments/${parameter.argument}: ${why}`)
-  }
+  const problem = text === '' ? 'must not be empty' : segmentProblem(text, parameter.allowSlash === true)
+  if (problem !== null) throw new UnwritableError(`arguments/${parameter.argument}: ${problem}`)
   return text
 }
 
+/** Backslashes and control characters, of which those from U+0080 stay encoded here. */
+const HIDDEN = /[\\\p{Cc}]|%C2%[89][0-9A-F]/iu
 /** How often a value may be decoded on its way. */
 const DECODED_TIMES = 3
 
-function hasDots(text: string): boolean {
+function segmentProblem(text: string, allowSlash: boolean): string | null {
   let decoded = text
   for (let times = 0; times < DECODED_TIMES; times++) {
     decoded = decodedOnce(decoded)
-    if (decoded.split(/[/\\]/).some((segment) => /^\.{1,2}(?:;|$)/.test(segment)) || hasControls(decoded)) return true
+    if (HIDDEN.test(decoded)) return 'must not have backslashes or control characters'
+    const segments = decoded.split('/')
+    if (segments.some((segment) => /^\.{1,2}(?:;|$)/.test(segment))) return 'must not lead to another path'
+    if (segments.length === 1) continue
+    if (!allowSlash) return 'must not have a slash'
+    // Servers that merge slashes would read another name than policies did.
+    if (segments.includes('')) return 'must not have an empty part between slashes'
   }
-  return false
-}
-
-function hasControls(text: string): boolean {
-  return [...text].some((character) => character < ' ')
+  return null
 }
 
 function decodedOnce(text: string): string {

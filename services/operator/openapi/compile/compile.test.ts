@@ -65,6 +65,20 @@ test('a document that cannot be used as a whole is refused with the reason', () 
   assert.match(problem(documentOf(many)), /^has 300 allowed operations: a server has at most 256 tools/)
 })
 
+test('only a parameter of a path that says so allows slashes', () => {
+  const parameter = (name: string, place: string, more: object = {}) => ({ name, in: place, required: true, ...more })
+  const withSlash = (one: unknown, place = 'path') => parameter('a', place, { 'x-plat-allow-slash': one })
+  const allowed = (...parameters: object[]) =>
+    onlyTool({ get: { parameters, ...response() } }, {}, '/{a}/{b}').parameters.map((one) => one.allowSlash)
+  assert.deepEqual(allowed(withSlash(true), parameter('b', 'path', { allowReserved: true })), [true, undefined])
+  assert.deepEqual(allowed(withSlash(false), parameter('b', 'path')), [undefined, undefined])
+  assert.deepEqual(onlyTool({ get: { parameters: [withSlash(true, 'query')], ...response() } }).parameters, [
+    { argument: 'a', name: 'a', in: 'query', style: 'form', explode: true },
+  ])
+  const { skipped } = compiled(documentOf({ '/{a}': { get: { parameters: [withSlash('true')], ...response() } } }))
+  assert.match(JSON.stringify(skipped), /has a parameter \\"a\\" whose x-plat-allow-slash is not true or false/)
+})
+
 test('YAML and JSON give the same tools', () => {
   const yaml =
     'openapi: 3.1.0\npaths:\n  /a:\n    get: {operationId: a, summary: Text, responses: {"200": {description: x}}}\n'

@@ -103,10 +103,18 @@ function argumentOf(
       in: place,
       style: isJson ? 'json' : styleOf(style),
       explode: typeof explode === 'boolean' ? explode : style === 'form' || style === 'deepObject',
+      ...(place === 'path' && allowsSlash(name, parameter) && { allowSlash: true }),
     },
     schema: typeof written === 'boolean' ? described : { ...written, ...described },
     required: place === 'path' || required === true,
   }
+}
+
+const ALLOW_SLASH = 'x-plat-allow-slash'
+
+function allowsSlash(name: string, { [ALLOW_SLASH]: allows = false }: JsonObject): boolean {
+  if (typeof allows === 'boolean') return allows
+  throw new DocumentError(`has a parameter ${quoted(name)} whose ${ALLOW_SLASH} is not true or false`)
 }
 
 const WRITTEN_STYLES = ['simple', 'form', 'spaceDelimited', 'pipeDelimited', 'deepObject'] as const
