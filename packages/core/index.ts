@@ -40,6 +40,7 @@ export {
   withoutElements,
   withoutMembers,
 } from './json/spans.ts'
+export { keepAwake } from './keep-awake.ts'
 export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,

@@ -1,4 +1,4 @@
-import { type Clock, LruCache, systemClock } from '@plat/core'
+import { type Clock, keepAwake, LruCache, systemClock } from '@plat/core'
 import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
 import { currentEnv, type FoundGateway, findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
@@ -65,8 +65,7 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
     over = true
   })
   // The clock's timers do not keep the process alive, and here nothing else might.
-  const alive = new MessageChannel().port1
-  alive.ref()
+  const letEnd = keepAwake()
   try {
     while (!over) {
       await watch.refresh()
@@ -74,7 +73,7 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
     }
     await end
   } finally {
-    alive.close()
+    letEnd()
   }
 }
 

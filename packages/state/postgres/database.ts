@@ -55,7 +55,10 @@ export class Database {
     this.#requests = requests ?? new SharedPool({ name: 'state_requests' })
   }
 
-  /** Rejects when the server is unreachable, refuses, or has a schema of a later release: no decision is made on partial state. */
+  /**
+   * Rejects when the server refuses, or has a schema of a later release, and with StateUnreachableError when it is unreachable: no decision is made
+   * on partial state.
+   */
   static async open(options: DatabaseOptions): Promise<Database> {
     const pool = await openPool(options)
     try {
@@ -65,8 +68,8 @@ export class Database {
       return database
     } catch (error) {
       await pool.end()
-      const what = isPermanent(error) ? 'the state database refuses' : 'the state database cannot be reached'
-      throw new Error(`${what}: ${reasonOf(error)}`)
+      if (isPermanent(error)) throw new Error(`the state database refuses: ${reasonOf(error)}`)
+      throw new StateUnreachableError(`the state database cannot be reached: ${reasonOf(error)}`)
     }
   }
 

@@ -277,3 +277,21 @@ test('a secret is created once for all replicas, and a refusal at start is repor
   )
   await postgres.beside((client) => client.query('UPDATE plat.version SET version = 4'))
 })
+
+test('a start waits a bounded time for a database that cannot be reached, and not for one that refuses', async () => {
+  const before = replicas.warned.length
+  await assert.rejects(replica({ dsn: postgres.wrongDsn, startWaitMs: NEVER }), /^Error: the state database refuses: /)
+  assert.equal(replicas.warned.length, before)
+  const away = { dsn: postgres.dsnAt('/nowhere'), startWaitMs: 1_000 }
+  await assert.rejects(replica(away), /^Error: the state database cannot be reached: /)
+  assert.equal(replicas.warned.length, before + 1)
+  assert.match(
+    replicas.warned.at(-1) ?? '',
+    /^the state database cannot be reached: .*; it is tried again for 1 seconds$/,
+  )
+  await postgres.stop()
+  const waiting = replica({ startWaitMs: NEVER })
+  await until(() => replicas.warned.length === before + 2, 'the first failure')
+  await postgres.start()
+  await close(await waiting)
+})

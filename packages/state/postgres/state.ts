@@ -1,4 +1,4 @@
-import { type Clock, type Ids, reasonOf, type SharedPool } from '@plat/core'
+import { Backoff, type Clock, type Ids, keepAwake, reasonOf, type SharedPool } from '@plat/core'
 import type { Journals } from '../journals.ts'
 import type { Leadership } from '../leadership.ts'
 import { Continuity } from './continuity.ts'
@@ -20,6 +20,10 @@ const LEASE_INTERVALS = 5
 const AWAY_AFTER_MS = 1_000
 /** Interval at which the leader deletes unused rows, in milliseconds. */
 const TIDY_EVERY_MS = 60_000
+/** How long a start waits for a database that cannot be reached, in milliseconds: less than the startup probe of the chart. */
+const START_WAIT_MS = 30_000
+/** First and longest pause between attempts to reach it at start, in milliseconds. */
+const START_PAUSES = { firstMs: 200, maxMs: 2_000 }
 
 export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'> {
   /** File that records across restarts what the database acknowledged; empty: none. */
@@ -28,6 +32,8 @@ export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'
   readonly pollMs: number
   /** Interval at which this replica tries to lead and renews, in milliseconds. */
   readonly retryMs: number
+  /** How long to wait at start for a database that cannot be reached, in milliseconds. Default: 30 seconds. */
+  readonly startWaitMs?: number
   readonly clock: Clock
   readonly ids: Ids
   /** Reservations that wait to be counted. Default: the row of the pool. */
@@ -70,7 +76,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
     },
   })
   let feed: Feed | null = null
-  const database = await Database.open({ ...options, continuity })
+  const database = await reach(options, continuity)
   const { schema } = database
   feed = new Feed({ database, clock, pollMs, warn })
   // The check at start precedes the feed.
@@ -111,6 +117,27 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
       await database.close()
       await continuity.close()
     },
+  }
+}
+
+/** Opens the database; while it cannot be reached, tries again with backoff for a bounded time. */
+async function reach(options: PostgresStateOptions, continuity: Continuity): Promise<Database> {
+  const { clock, ids, warn, startWaitMs = START_WAIT_MS } = options
+  const backoff = new Backoff({ ...START_PAUSES, ids })
+  const endsAt = clock.monotonic() + startWaitMs
+  for (let failures = 0; ; failures++) {
+    try {
+      return await Database.open({ ...options, continuity })
+    } catch (error) {
+      const pauseMs = backoff.pauseMs(failures)
+      if (!(error instanceof StateUnreachableError) || clock.monotonic() + pauseMs > endsAt) throw error
+      // Logs only the first of consecutive failures.
+      if (failures === 0) warn(`${error.message}; it is tried again for ${startWaitMs / 1000} seconds`)
+      // Nothing else may keep a process alive that has no connection yet.
+      const letEnd = keepAwake()
+      await new Promise<void>((resolve) => clock.after(pauseMs, resolve))
+      letEnd()
+    }
   }
 }
 

@@ -13,6 +13,9 @@ export const ids = systemIds(systemClock)
 export const NEVER = 2_000_000_000
 
 export interface ReplicaOptions {
+  /** Default: that of the server. */
+  readonly dsn?: string
+  readonly startWaitMs?: number
   readonly schema?: string
   readonly clock?: Clock
   readonly pollMs?: number

@@ -164,9 +164,10 @@ test('one of two gateways leads; when it is killed the other takes over, and cou
   assert.deepEqual(await spentIn(other, 'killed'), { spent: 200_000, held: 0 })
 })
 
-test('without its database a gateway refuses calls that need it, soon all calls, and recovers afterwards', async () => {
+test('without its database a gateway refuses calls that need it, soon all calls, and recovers afterwards, as one that starts meanwhile', async () => {
   assert.equal(await shared.refusal(other, 'after', 'paid'), null)
   await postgres.stop()
+  const starting = shared.start()
   assert.equal(await shared.refusal(other, 'after', 'paid'), 'state_unavailable')
   assert.equal(await shared.refusal(other, 'after', 'asked'), 'state_unavailable')
   await until(
@@ -177,4 +178,5 @@ test('without its database a gateway refuses calls that need it, soon all calls,
   await until(async () => (await shared.refusal(other, 'after', 'free')) === null, 'the first call')
   assert.equal(await shared.refusal(other, 'after', 'paid'), null)
   await until(async () => (await spentIn(other, 'after')).spent === 20_000, 'both calls')
+  assert.equal(await shared.refusal(await starting, 'after', 'paid'), null)
 })
