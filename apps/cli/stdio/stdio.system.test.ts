@@ -58,6 +58,7 @@ async function upWith(t: TestContext, stdio: object): Promise<{ readonly up: Chi
   })
   await until(() => text.includes('plat is up'), 'plat up')
   const socket = usableSocketPath(homeOf(dir).stdioSocket)
+  await until(() => existsSync(socket), 'the bridge, which starts beside the gateway')
   const client = clientOf(socket, { session: 's', agent: 'a' })
   assert.equal(await client.call('count'), '1')
   const [status] = JSON.parse(await statusAt(socket)).servers
