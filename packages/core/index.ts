@@ -32,6 +32,8 @@ export { endOfNumber, MAX_NUMBER_BYTES } from './json/numbers.ts'
 export { parseChecked } from './json/parse.ts'
 export type { RawJson } from './json/raw.ts'
 export {
+  compactText,
+  ElementValues,
   elementSpans,
   findSpan,
   findValue,

@@ -76,6 +76,7 @@ export const PARSERS = {
   'requests to models': 'services/gateway/planes/model/request.ts',
   'names of stored content': 'services/gateway/call/stored-content.ts',
   'translation for models': 'services/gateway/planes/model/translate/messages.ts',
+  'translated responses of models': 'services/gateway/planes/model/translate/streams.ts',
   forms: 'services/gateway/planes/model/uploads/parser.ts',
   'chunks of models': 'services/gateway/planes/model/redact/chunk-texts.ts',
   'events of models': 'services/gateway/planes/model/redact/event-texts.ts',

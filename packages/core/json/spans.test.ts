@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { checkJson, elementSpans, findSpan, parseStrict, withoutElements, withoutMembers } from '../index.ts'
+import {
+  checkJson,
+  compactText,
+  ElementValues,
+  elementSpans,
+  findSpan,
+  findValue,
+  parseStrict,
+  withoutElements,
+  withoutMembers,
+} from '../index.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -160,4 +170,47 @@ test('the elements of an array are found one by one, whatever they contain', () 
   assert.deepEqual(elements('{"a": [ 1 , "],\\"" ,{"b":[2,3]},[] ] }'), ['1', '"],\\""', '{"b":[2,3]}', '[]'])
   assert.deepEqual(elements('[ ]'), [])
   assert.deepEqual(elementSpans(bytes('{}'), 0), [])
+})
+
+test('a step 0 of a path leads to the first element of an array', () => {
+  const json = bytes(' {"a":[ [], {"b":1}],"c":[],"d":{"0":1}}')
+  assert.equal(findValue(json, 0, ['a', 0]), json.indexOf('[],'))
+  for (const path of [
+    ['c', 0],
+    ['a', 0, 0],
+    ['d', 0],
+  ] as const)
+    assert.equal(findValue(json, 0, path), null)
+})
+
+test('a compact text differs from what is written by white space alone', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.constantFrom('', ' ', '\n\t\r '), (text, indent) => {
+      const value: unknown = JSON.parse(text)
+      const json = bytes(`[${JSON.stringify(value, null, indent)}]`)
+      assert.equal(compactText(json, [1, json.length - 1]), JSON.stringify(value))
+    }),
+  )
+  const written = '{ "a" : 1.0, "2":-0 ,"1" : [ 12345678901234567890 , "\\u0061 \\" " ] }'
+  const json = bytes(written)
+  assert.equal(compactText(json, [0, json.length]), '{"a":1.0,"2":-0,"1":[12345678901234567890,"\\u0061 \\" "]}')
+})
+
+test('values in elements are found from the first to the last, whichever are looked for', () => {
+  const value = fc.jsonValue({ maxDepth: 2 })
+  const element = fc.oneof(value, fc.record({ x: value, a: fc.record({ x: value, b: value, y: value }), y: value }))
+  fc.assert(
+    fc.property(fc.array(fc.tuple(element, fc.boolean())), fc.constantFrom('', ' '), (elements, indent) => {
+      const list = elements.map(([one]) => one)
+      const json = bytes(JSON.stringify({ list }, null, indent))
+      const values = new ElementValues(json, findValue(json, 0, ['list']) ?? assert.fail(), ['a', 'b'])
+      for (const [index, [, isWanted]] of elements.entries()) {
+        if (!isWanted) continue
+        const span = values.spanIn(index)
+        const start = elementSpans(json, findValue(json, 0, ['list']) ?? assert.fail())[index]?.[0] ?? assert.fail()
+        assert.equal(span?.[0] ?? null, findValue(json, start, ['a', 'b']))
+        if (span !== null) JSON.parse(json.subarray(...span).toString())
+      }
+    }),
+  )
 })

@@ -1,10 +1,11 @@
 import { skipSpace } from './check.ts'
-import { nameOf, textOf } from './names.ts'
+import { bufferOf, nameOf, textOf } from './names.ts'
 import { skipTrusted } from './trusted.ts'
 
 /** Byte range: `start` included, `end` not. */
 export type Span = readonly [start: number, end: number]
 
+const SPACE = 0x20
 const QUOTE = 0x22
 const COMMA = 0x2c
 const BACKSLASH = 0x5c
@@ -22,15 +23,84 @@ export function findSpan(bytes: Uint8Array, path: readonly string[]): Span | nul
   return start === null ? null : [start, skipValue(bytes, start)]
 }
 
-/** Returns where the value begins that `path` leads to from the value at `from`; null as `findSpan`. */
-export function findValue(bytes: Uint8Array, from: number, path: readonly string[]): number | null {
-  let start = from
-  for (const name of path) {
-    const valueStart = findMember(bytes, start, name)
+/**
+ * Returns where the value begins that `path` leads to from the value at `from`, or after the white space there; null as `findSpan`. A step 0
+ * leads to the first element of an array.
+ */
+export function findValue(bytes: Uint8Array, from: number, path: readonly (string | 0)[]): number | null {
+  let start = skipSpace(bytes, from)
+  for (const step of path) {
+    const valueStart = step === 0 ? findFirst(bytes, start) : findMember(bytes, start, step)
     if (valueStart === null) return null
     start = valueStart
   }
   return start
+}
+
+function findFirst(bytes: Uint8Array, array: number): number | null {
+  if (bytes[array] !== OPEN_ARRAY) return null
+  const start = skipSpace(bytes, array + 1)
+  return bytes[start] === CLOSE_ARRAY ? null : start
+}
+
+const SPACES = Buffer.from(' \n\r\t')
+
+/**
+ * Finds values within the elements of an array, from the first to the last, and reads no byte twice, however many there are. The input must have
+ * passed `checkJson`.
+ */
+export class ElementValues {
+  readonly #bytes: Uint8Array
+  readonly #path: readonly string[]
+  /** Where the element with this index starts. */
+  #start: number
+  #index = 0
+
+  /** `array`: where the array starts. `path`: leads to the value from an element. */
+  constructor(bytes: Uint8Array, array: number, path: readonly string[]) {
+    this.#bytes = bytes
+    this.#path = path
+    this.#start = skipSpace(bytes, array + 1)
+  }
+
+  /** Returns the range of the value in an element behind those of earlier calls; null if the element has none. */
+  spanIn(index: number): Span | null {
+    for (; this.#index < index; this.#index++) this.#next(skipValue(this.#bytes, this.#start))
+    const start = findValue(this.#bytes, this.#start, this.#path)
+    if (start === null) return null
+    const end = skipValue(this.#bytes, start)
+    this.#next(skipRest(this.#bytes, end, this.#path.length))
+    this.#index++
+    return [start, end]
+  }
+
+  #next(end: number): void {
+    this.#start = skipSpace(this.#bytes, skipSpace(this.#bytes, end) + 1)
+  }
+}
+
+/**
+ * Returns the text of a value as it is written, without white space outside of strings: so numbers keep their digits. The input must have passed
+ * `checkJson`.
+ */
+export function compactText(bytes: Uint8Array, [start, end]: Span): string {
+  const value = bufferOf(bytes.subarray(start, end))
+  if (!SPACES.some((space) => value.includes(space))) return textOf(value, 0, value.length)
+  const compact = new Uint8Array(value.length)
+  let to = 0
+  for (let at = 0; at < value.length; ) {
+    const byte = value[at] ?? 0
+    if (byte === QUOTE) {
+      const next = skipTrusted(value, at)
+      compact.set(value.subarray(at, next), to)
+      to += next - at
+      at = next
+    } else {
+      if (byte > SPACE) compact[to++] = byte
+      at++
+    }
+  }
+  return textOf(compact, 0, to)
 }
 
 /** Returns the range of each element of the array at `array`, in order. The input must have passed `checkJson`. */
@@ -200,7 +270,12 @@ function isNamed(bytes: Uint8Array, start: number, end: number, wanted: string):
 
 /** Byte after the value that starts at `at`, of input that is known to be JSON. */
 export function skipValue(bytes: Uint8Array, at: number): number {
-  let depth = 0
+  return skipRest(bytes, at, 0)
+}
+
+/** Byte after the value that `open` containers around `at` belong to, the outermost of them; with 0, after the value that starts at `at`. */
+function skipRest(bytes: Uint8Array, at: number, open: number): number {
+  let depth = open
   let next = at
   do {
     const byte = bytes[next]

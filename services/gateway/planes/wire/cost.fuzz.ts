@@ -1,3 +1,4 @@
+import { runInSlices } from '@plat/core'
 import { costTarget, type Families, type Row } from '../../../../test/fuzz/cost.ts'
 import { json } from '../../../../test/fuzz/families.ts'
 import { isDenial } from '../../call/index.ts'
@@ -134,9 +135,11 @@ const rows: readonly Row[] = [
       families: withAnswers,
       prepare: (input) => {
         const bytes = Buffer.from(input)
-        return () => {
+        const translator = translatorOf('openai', method)
+        return async () => {
           try {
-            translatorOf('openai', method)?.answer(bytes, { id: 'a', model: 'a', created: 1 }, {})
+            if (translator !== null)
+              await runInSlices(translator.answer(bytes, { id: 'a', model: 'a', created: 1 }, {}))
           } catch (error) {
             if (!(error instanceof InvalidResponseError)) throw error
           }

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, withoutMembers } from '@plat/core'
+import { isObject, type JsonObject, type Steps, withoutMembers } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
@@ -21,13 +21,21 @@ import {
   AwsParts,
   AwsToMessages,
   objectOf,
+  type ProviderObject,
   type ProviderStream,
   SSE_TYPE,
   SseParts,
   WrittenStream,
   wrapped,
 } from './streams.ts'
-import { bytesOf, type Speech, type TranslatableRequest, type Translator, translated } from './translator.ts'
+import {
+  bytesOf,
+  type Speech,
+  type TranslatableRequest,
+  type Translator,
+  translated,
+  writingSteps,
+} from './translator.ts'
 
 /** Translation of chats in one API of callers. */
 interface Caller {
@@ -48,7 +56,7 @@ const CALLERS: Readonly<Record<string, Caller>> = {
 /** Translation of chats for one provider. */
 interface ChatParts {
   request(read: ReadPrompt, request: TranslatableRequest): JsonObject
-  answer(value: JsonObject, facts: ResponseFacts): readonly ResponsePart[]
+  answer(response: ProviderObject, facts: ResponseFacts): readonly ResponsePart[]
   stream(facts: ResponseFacts): ProviderStream
   readonly streamType: string
 }
@@ -62,7 +70,15 @@ function chatTranslator(caller: Caller, parts: ChatParts): Translator {
         const { value, request: read } = request.body
         return bytesOf(parts.request((options) => caller.read(value, options, read.stream), request))
       }),
-    answer: (json, facts) => bytesOf(caller.whole(parts.answer(objectOf(json), facts), facts)),
+    *answer(json, facts) {
+      const response = objectOf(json)
+      yield
+      const read = parts.answer(response, facts)
+      yield
+      const whole = caller.whole(read, facts)
+      yield
+      return yield* writingSteps(whole)
+    },
     stream: (facts) => new WrittenStream(caller.stream(facts), parts.stream(facts)),
   }
 }
@@ -70,40 +86,40 @@ function chatTranslator(caller: Caller, parts: ChatParts): Translator {
 const openai: ChatParts = {
   streamType: SSE_TYPE,
   request: chatRequest,
-  answer: (value) => chatAnswer(value),
+  answer: ({ value }) => chatAnswer(value),
   stream: () => {
     const reader = new ChatReader()
-    return { parts: new SseParts(), read: (value) => reader.partsOf(value) }
+    return { parts: new SseParts(), read: ({ value }) => reader.partsOf(value) }
   },
 }
 
 const converse: ChatParts = {
   streamType: AWS_STREAM_TYPE,
   request: (read) => converseRequest(read),
-  answer: (value) => converseAnswer(value),
+  answer: converseAnswer,
   stream: () => {
     const reader = new ConverseReader()
-    return { parts: new AwsParts(), read: (value, name) => reader.partsOf(name, value) }
+    return { parts: new AwsParts(), read: ({ value }, name) => reader.partsOf(name, value) }
   },
 }
 
 const gemini: ChatParts = {
   streamType: SSE_TYPE,
   request: (read) => geminiRequest(read),
-  answer: (value, { id }) => new GeminiReader(id).partsOf(value),
+  answer: (response, { id }) => new GeminiReader(id).partsOf(response),
   stream: (facts) => {
     const reader = new GeminiReader(facts.id)
-    return { parts: new SseParts(), read: (value) => reader.partsOf(value) }
+    return { parts: new SseParts(), read: (part) => reader.partsOf(part) }
   },
 }
 
 const anthropic: ChatParts = {
   streamType: SSE_TYPE,
   request: (read, { model }) => ({ model, ...anthropicRequest(read) }),
-  answer: (value) => anthropicAnswer(value),
+  answer: anthropicAnswer,
   stream: () => {
     const reader = new AnthropicReader()
-    return { parts: new SseParts(), read: (value) => reader.partsOf(value) }
+    return { parts: new SseParts(), read: ({ value }) => reader.partsOf(value) }
   },
 }
 
@@ -123,8 +139,14 @@ const anthropicOnBedrock: ChatParts = {
   },
   stream() {
     const reader = new AnthropicReader()
-    return { parts: new AwsParts(), read: (value) => reader.partsOf(objectOf(wrapped(value))) }
+    return { parts: new AwsParts(), read: ({ value }) => reader.partsOf(objectOf(wrapped(value)).value) }
   },
+}
+
+/** The response is in the caller's API already. */
+// biome-ignore lint/correctness/useYield: without steps
+function* same(json: Uint8Array): Steps<Uint8Array> {
+  return json
 }
 
 /** `messages` on Vertex AI: the same request and the same answers, but for where the model and the version stand. */
@@ -132,7 +154,7 @@ const messagesOnVertex: Translator = {
   streamType: SSE_TYPE,
   sameHeaders: true,
   request: (request) => ofCloud(request, CLOUD_VERSIONS.vertex, ['model']).bytes,
-  answer: (json) => json,
+  answer: same,
   stream: () => null,
 }
 
@@ -144,7 +166,7 @@ const messagesOnBedrock: Translator = {
     const list = betas === null ? [] : betas.split(',').map((one) => one.trim())
     return list.length === 0 ? converted.bytes : added(converted, 'anthropic_beta', list).bytes
   },
-  answer: (json) => json,
+  answer: same,
   stream: () => new AwsToMessages(),
 }
 

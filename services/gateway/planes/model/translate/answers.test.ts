@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runAtOnce } from '@plat/core'
 import { InvalidResponseError } from '../invalid.ts'
 import { translatorOf } from './all.ts'
 import { AwsStreamSplitter } from './aws-stream.ts'
@@ -11,7 +12,7 @@ const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks,
 const whole = (speaks: Speech, value: object | string) =>
   JSON.parse(
     Buffer.from(
-      of(speaks).answer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), facts, {}),
+      runAtOnce(of(speaks).answer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), facts, {})),
     ).toString(),
   )
 
@@ -360,6 +361,9 @@ test('a usage report that holds no counts is a fault', () => {
   ] as const
   for (const [speaks, answer] of answers) {
     const translator = translatorOf(speaks, 'chat/completions') ?? assert.fail(speaks)
-    assert.throws(() => translator.answer(Buffer.from(JSON.stringify(answer)), facts, {}), InvalidResponseError)
+    assert.throws(
+      () => runAtOnce(translator.answer(Buffer.from(JSON.stringify(answer)), facts, {})),
+      InvalidResponseError,
+    )
   }
 })

@@ -6,6 +6,7 @@ import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
 import { type FinishReason, finishOf, type ResponsePart, toolCallPart } from './response-parts.ts'
+import { ArgumentTexts, type ProviderObject } from './streams.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -95,18 +96,17 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
 }
 
 /** A whole response of `messages`. Throws `InvalidResponseError`. */
-export function anthropicAnswer(value: JsonObject): readonly ResponsePart[] {
-  const { content, stop_reason: reason, usage } = value
+export function anthropicAnswer(response: ProviderObject): readonly ResponsePart[] {
+  const { content, stop_reason: reason, usage } = response.value
   if (!Array.isArray(content)) throw new InvalidResponseError('a response of Anthropic without content')
-  return [...content.flatMap(blockParts), finishOf(ENDS, reason, 'Anthropic'), ...usageParts(usageOf(usage))]
+  const texts = new ArgumentTexts(response, ['content'], ['input'])
+  const parts = content.flatMap((block: unknown, index) => blockParts(block, () => texts.textOf(index)))
+  return [...parts, finishOf(ENDS, reason, 'Anthropic'), ...usageParts(usageOf(usage))]
 }
 
-function blockParts(block: unknown): readonly ResponsePart[] {
+function blockParts(block: unknown, argumentsOf: () => string): readonly ResponsePart[] {
   const started = startParts(block)
-  const input = member(block, 'input')
-  return member(block, 'type') === 'tool_use'
-    ? [...started, { kind: 'arguments', text: JSON.stringify(input ?? {}) }]
-    : started
+  return member(block, 'type') === 'tool_use' ? [...started, { kind: 'arguments', text: argumentsOf() }] : started
 }
 
 function startParts(block: unknown): readonly ResponsePart[] {

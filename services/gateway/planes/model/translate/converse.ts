@@ -4,6 +4,7 @@ import { member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
 import { countOf, type FinishReason, finishOf, type ResponsePart, toolCallPart } from './response-parts.ts'
+import { ArgumentTexts, type ProviderObject } from './streams.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -126,21 +127,30 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
 }
 
 /** A whole response of Converse. Throws `InvalidResponseError`. */
-export function converseAnswer(value: JsonObject): readonly ResponsePart[] {
+export function converseAnswer(response: ProviderObject): readonly ResponsePart[] {
+  const { value } = response
   const content = member(member(member(value, 'output'), 'message'), 'content')
   if (!Array.isArray(content)) throw new InvalidResponseError('a response of Converse without content')
-  return [...content.flatMap(blockParts), finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
+  const texts = new ArgumentTexts(response, ['output', 'message', 'content'], ['toolUse', 'input'])
+  const parts = content.flatMap((block: unknown, index) => blockParts(block, () => texts.textOf(index)))
+  return [...parts, finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
 }
 
-function blockParts(block: unknown): readonly ResponsePart[] {
+function blockParts(block: unknown, argumentsOf: () => string): readonly ResponsePart[] {
   const text = member(block, 'text')
   if (typeof text === 'string') return [{ kind: 'text', text }]
   const cited = member(member(block, 'citationsContent'), 'content')
-  if (Array.isArray(cited)) return cited.flatMap(blockParts)
+  if (Array.isArray(cited)) return cited.flatMap(citedParts)
   const reasoning = member(member(member(block, 'reasoningContent'), 'reasoningText'), 'text')
   if (typeof reasoning === 'string') return [{ kind: 'reasoning', text: reasoning }]
   const use = member(block, 'toolUse')
-  return isOwnTool(use) ? [callOf(use), { kind: 'arguments', text: JSON.stringify(use.input ?? {}) }] : []
+  return isOwnTool(use) ? [callOf(use), { kind: 'arguments', text: argumentsOf() }] : []
+}
+
+/** A text with citations has texts only. */
+function citedParts(block: unknown): readonly ResponsePart[] {
+  const text = member(block, 'text')
+  return typeof text === 'string' ? [{ kind: 'text', text }] : []
 }
 
 /** Returns true for calls of the client's tools. Calls of tools that run at the provider are not translated. */

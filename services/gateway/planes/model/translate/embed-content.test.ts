@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runAtOnce } from '@plat/core'
 import { isDenial } from '../../../call/index.ts'
 import { batchEmbedContents } from '../dialects/embed-content.ts'
 import { readModelBody } from '../request.ts'
@@ -41,7 +42,7 @@ test('vectors without a place, or that are not numbers, are invalid responses', 
   const request = { requests: [{ content: content('one') }, { content: content('two') }] }
   const translator = translatorOf('openai', 'batchEmbedContents') ?? assert.fail('no translator')
   const answerOf = (data: readonly object[]) =>
-    Buffer.from(translator.answer(Buffer.from(JSON.stringify({ data })), facts, request)).toString()
+    Buffer.from(runAtOnce(translator.answer(Buffer.from(JSON.stringify({ data })), facts, request))).toString()
   const [one, two] = [
     { index: 0, embedding: [1] },
     { index: 1, embedding: [2] },

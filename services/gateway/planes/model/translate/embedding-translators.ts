@@ -11,7 +11,7 @@ import {
   vertexEmbeddings,
 } from './embeddings.ts'
 import { SSE_TYPE } from './streams.ts'
-import { bytesOf, type Speech, type Translator, translated } from './translator.ts'
+import { bytesOf, type Speech, type Translator, translated, writingSteps } from './translator.ts'
 
 const EMBEDDING_CALLERS: Readonly<Record<string, EmbeddingCaller>> = {
   embeddings: openaiCaller,
@@ -31,11 +31,15 @@ function embeddingTranslator(caller: EmbeddingCaller, provider: EmbeddingProvide
     streamType: SSE_TYPE,
     sameHeaders: false,
     request: ({ body, model }) => translated(() => bytesOf(provider.request(caller.read(body.value), model))),
-    answer(json, { model }, request) {
-      const answer = provider.answer(vectorsIn(json))
+    *answer(json, { model }, request) {
+      const value = vectorsIn(json)
+      yield
+      const answer = provider.answer(value)
       if (answer.vectors.length !== caller.read(request).texts.length)
         throw new InvalidResponseError('another number of vectors than texts')
-      return bytesOf(caller.write(answer, { model, request }))
+      const written = caller.write(answer, { model, request })
+      yield
+      return yield* writingSteps(written)
     },
     stream: () => null,
   }

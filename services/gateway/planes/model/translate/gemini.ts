@@ -14,6 +14,7 @@ import {
   UntranslatableError,
 } from './prompt.ts'
 import { countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
+import { ArgumentTexts, type ProviderObject } from './streams.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -170,15 +171,19 @@ export class GeminiReader {
   }
 
   /** Throws `InvalidResponseError`. */
-  partsOf(value: JsonObject): readonly ResponsePart[] {
+  partsOf(response: ProviderObject): readonly ResponsePart[] {
+    const { value } = response
     if (isObject(value.error)) throw new InvalidResponseError('Gemini reports an error')
     const [candidate]: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : []
     const parts = member(member(candidate, 'content'), 'parts')
-    const parsed = Array.isArray(parts) ? parts.flatMap((part: unknown) => this.#part(part)) : []
+    const texts = new ArgumentTexts(response, ['candidates', 0, 'content', 'parts'], ['functionCall', 'args'])
+    const parsed = Array.isArray(parts)
+      ? parts.flatMap((part: unknown, index) => this.#part(part, () => texts.textOf(index)))
+      : []
     return [...parsed, ...this.#finish(candidate, value.promptFeedback), ...usageOf(value.usageMetadata)]
   }
 
-  #part(part: unknown): readonly ResponsePart[] {
+  #part(part: unknown, argumentsOf: () => string): readonly ResponsePart[] {
     const text = member(part, 'text')
     if (typeof text === 'string')
       return text === '' ? [] : [{ kind: member(part, 'thought') === true ? 'reasoning' : 'text', text }]
@@ -187,7 +192,6 @@ export class GeminiReader {
     if (typeof name !== 'string') return []
     const { id, signature } = { id: member(call, 'id'), signature: member(part, 'thoughtSignature') }
     const own = `call_${this.#id}_${this.#calls++}`
-    const args = JSON.stringify(member(call, 'args') ?? {})
     return [
       {
         kind: 'call',
@@ -195,7 +199,7 @@ export class GeminiReader {
         name,
         signature: typeof signature === 'string' ? signature : null,
       },
-      { kind: 'arguments', text: args },
+      { kind: 'arguments', text: argumentsOf() },
     ]
   }
 

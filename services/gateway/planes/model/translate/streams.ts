@@ -1,4 +1,12 @@
-import { isObject, type JsonObject, MESSAGE_LIMITS, parseStrictLossless } from '@plat/core'
+import {
+  compactText,
+  ElementValues,
+  findValue,
+  isObject,
+  type JsonObject,
+  MESSAGE_LIMITS,
+  parseStrict,
+} from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
@@ -21,24 +29,58 @@ const DONE = Buffer.from('[DONE]')
 
 const NOTHING = new Uint8Array(0)
 
-/** Reads a part of a response: the value, and the name of its event where the framing has one. Throws `InvalidResponseError`. */
-export type ReadPart = (value: JsonObject, name: string) => readonly ResponsePart[]
+/** The JSON object of a response or of a part of one. */
+export interface ProviderObject {
+  readonly value: JsonObject
+  /** Its bytes, which have the literals of its numbers. */
+  readonly json: Uint8Array
+}
 
-/** The JSON object of a response or of a part of one. Numbers keep their literals. Throws `InvalidResponseError`. */
-export function objectOf(json: Uint8Array): JsonObject {
+/** Reads a part of a response, with the name of its event where the framing has one. Throws `InvalidResponseError`. */
+export type ReadPart = (part: ProviderObject, name: string) => readonly ResponsePart[]
+
+/** Throws `InvalidResponseError`. */
+export function objectOf(json: Uint8Array): ProviderObject {
   let value: unknown
   try {
-    value = parseStrictLossless(json, MESSAGE_LIMITS)
+    value = parseStrict(json, MESSAGE_LIMITS)
   } catch {
     throw new InvalidResponseError('what the provider sent is not JSON')
   }
-  if (!isObject(value) || JSON.isRawJSON(value))
-    throw new InvalidResponseError('what the provider sent is not a JSON object')
-  return value
+  if (!isObject(value)) throw new InvalidResponseError('what the provider sent is not a JSON object')
+  return { value, json }
 }
 
+/**
+ * Arguments of tool calls as the provider wrote them, so that numbers keep their digits. Only the arguments are read again: restoring the
+ * literals of all numbers would take ten times as long as parsing.
+ */
+export class ArgumentTexts {
+  readonly #json: Uint8Array
+  readonly #list: readonly (string | 0)[]
+  readonly #member: readonly string[]
+  #values: ElementValues | null = null
+
+  /** `list`: path of the list with the calls. `member`: path of the arguments in an element of it. */
+  constructor({ json }: ProviderObject, list: readonly (string | 0)[], member: readonly string[]) {
+    this.#json = json
+    this.#list = list
+    this.#member = member
+  }
+
+  /** Returns the arguments in an element behind those of earlier calls, as JSON without white space; an empty object if there are none. */
+  textOf(index: number): string {
+    this.#values ??= new ElementValues(this.#json, findValue(this.#json, 0, this.#list) ?? 0, this.#member)
+    const span = this.#values.spanIn(index)
+    const text = span === null ? NULL : compactText(this.#json, span)
+    return text === NULL ? '{}' : text
+  }
+}
+
+const NULL = 'null'
+
 /** A JSON object of a stream, with the name of its event where the framing has one. */
-type StreamPart = readonly [value: JsonObject, name: string]
+type StreamPart = readonly [part: ProviderObject, name: string]
 
 /** Takes the bytes of a stream apart, however they are cut. */
 interface Parts {
@@ -104,7 +146,7 @@ export class WrittenStream implements StreamTranslator {
   }
 
   #events(parts: readonly StreamPart[]): string {
-    return parts.map(([value, name]) => this.#writer.events(this.#read(value, name))).join('')
+    return parts.map(([part, name]) => this.#writer.events(this.#read(part, name))).join('')
   }
 }
 
@@ -122,8 +164,8 @@ export class AwsToMessages implements StreamTranslator {
     let text = ''
     for (const message of this.#splitter.push(chunk)) {
       if (eventNameOf(message) !== 'chunk') continue
-      const json = wrapped(objectOf(message.payload))
-      const type = member(objectOf(json), 'type')
+      const json = wrapped(objectOf(message.payload).value)
+      const type = member(objectOf(json).value, 'type')
       text += `event: ${typeof type === 'string' && /^\w+$/.test(type) ? type : 'message'}\n${linesOf(json)}\n`
     }
     return text === '' ? NOTHING : Buffer.from(text)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { runAtOnce } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../../test/fuzz/target.ts'
 import { isDenial } from '../../../call/index.ts'
@@ -94,7 +95,7 @@ export const target = fuzzTarget('model translation', {
     // Answers in the caller's API are relayed as they are, and parsed afterwards.
     const isSame = translator.sameHeaders
     orGarbled(() => {
-      const bytes = translator.answer(Buffer.from(text), facts, {})
+      const bytes = runAtOnce(translator.answer(Buffer.from(text), facts, {}))
       return isSame ? bytes : JSON.parse(Buffer.from(bytes).toString())
     })
     assert.equal(typeof refusalOf(Buffer.from(text)), 'string')

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject } from '@plat/core'
+import type { JsonObject, Steps } from '@plat/core'
 import { type Call, type Denial, isDenial } from '../../../call/index.ts'
 import type { ByteSource } from '../../wire/events.ts'
 import { header, isStreamType } from '../../wire/headers.ts'
@@ -69,8 +69,8 @@ export class Translated {
     return streamType === SSE_TYPE ? isStreamType(headers) : header(headers, 'content-type') === streamType
   }
 
-  /** A whole response. Throws `InvalidResponseError`. `created`: seconds since the epoch. */
-  answer(json: Uint8Array, created: number): Uint8Array {
+  /** Translates a whole response, in steps. Throws `InvalidResponseError`. `created`: seconds since the epoch. */
+  answer(json: Uint8Array, created: number): Steps<Uint8Array> {
     return this.#translator.answer(json, { ...this.#facts, created }, this.#request)
   }
 

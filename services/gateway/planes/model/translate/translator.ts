@@ -1,4 +1,4 @@
-import type { JsonObject } from '@plat/core'
+import type { JsonObject, Steps } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
 import type { ModelBody } from '../request.ts'
 import { UntranslatableError } from './prompt.ts'
@@ -29,8 +29,8 @@ export interface TranslatableRequest {
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
   request(request: TranslatableRequest): Uint8Array | Denial
-  /** A whole response in the caller's dialect. Throws `InvalidResponseError`. */
-  answer(json: Uint8Array, facts: ResponseFacts, request: JsonObject): Uint8Array
+  /** A whole response in the caller's dialect, in steps: the longest parses the response. Throws `InvalidResponseError`. */
+  answer(json: Uint8Array, facts: ResponseFacts, request: JsonObject): Steps<Uint8Array>
   /** The translator of one streamed response; null: the stream is in the caller's dialect as it comes. */
   stream(facts: ResponseFacts): StreamTranslator | null
   /** Media type of the provider's streams. */
@@ -42,6 +42,13 @@ export interface Translator {
 /** A body as bytes. */
 export function bytesOf(value: JsonObject): Uint8Array {
   return Buffer.from(JSON.stringify(value))
+}
+
+/** The same in steps. */
+export function* writingSteps(value: JsonObject): Steps<Uint8Array> {
+  const text = JSON.stringify(value)
+  yield
+  return Buffer.from(text)
 }
 
 /** Returns the result of a translation; a denial with the member that cannot be translated. */

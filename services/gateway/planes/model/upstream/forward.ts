@@ -1,4 +1,4 @@
-import { type Clock, isObject, isPromise } from '@plat/core'
+import { type Clock, isObject, isPromise, runInSlices } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import {
   type Denial,
@@ -124,7 +124,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       const all = exchange.readAll({ maxBytes: MAX_RESPONSE_BYTES, account: call })
       const bytes = isPromise(all) ? await this.#inTime(all) : all
       if (!(bytes instanceof Uint8Array)) return this.#end(wholeBodyDenial(call.server, bytes))
-      const frame = this.#whole(head, bytes)
+      const whole = this.#whole(head, bytes)
+      const frame = isPromise(whole) ? await whole : whole
       if (!(frame instanceof ModelFrame)) return this.#giveUp(frame)
       this.#unlisten()
       this.#countResponse(head.status)
@@ -320,7 +321,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   /** Returns the frame of a JSON body. Throws `InvalidResponseError`. */
-  #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): ModelFrame | Denial {
+  #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): ModelFrame | Denial | Promise<ModelFrame> {
     const { call, sent, translated } = this.#context
     if (status < 300 && this.#answer === 'text') return ModelFrame.text(bytes)
     if (!isJsonType(headers))
@@ -330,7 +331,13 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       return sent ? ModelFrame.errorEvent(asEvent(error, this.#dialect)) : ModelFrame.error(error)
     }
     if (sent || this.#wantsStream) throw new InvalidResponseError('no stream')
-    const answer = translated === null ? bytes : translated.answer(bytes, this.#now)
+    if (translated === null) return this.#generated(bytes)
+    return runInSlices(translated.answer(bytes, this.#now)).then((answer) => this.#generated(answer))
+  }
+
+  /** Returns the frame of a successful response in the caller's API. Throws `InvalidResponseError`. */
+  #generated(answer: Uint8Array): ModelFrame {
+    const { call } = this.#context
     const frame = genuine(ModelFrame.body(answer), answer)
     const fault = call.body === null ? modelsFault(frame.value) : this.#answerFault(frame.value)
     if (fault !== null) throw new InvalidResponseError(fault)
