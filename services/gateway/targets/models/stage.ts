@@ -69,6 +69,7 @@ export function createModelResolve({
         return isDenial(target) ? target : { target }
       }
       const named = namedIn(call, route, owners)
+      if (isDenial(named)) return named
       const dataClass = classOfSession(route.dataClass, 'labels' in named ? [...labels, ...named.labels] : labels)
       const target = targetOf(call, { route, dataClass, named }, choice)
       return isDenial(target) ? target : { target }

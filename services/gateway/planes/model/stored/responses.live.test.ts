@@ -109,6 +109,11 @@ test('conversations, prompts and items that name content without an owner are de
     const sent = as().responses.create({ ...first, ...request })
     await assert.rejects(sent, new RegExp(`403 .*${param} names content`), JSON.stringify(request))
   }
+  const items = Array.from({ length: 1001 }, (_, at) => ({ type: 'item_reference', id: `msg_${at}` }) as const)
+  await assert.rejects(
+    as().responses.create({ ...first, input: items }),
+    /400 .*input names more content .* than the 1000/,
+  )
   assert.equal(provider.requests.length, 0)
   const whole: OpenAI.Responses.ResponseInput = [
     { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'sealed' },

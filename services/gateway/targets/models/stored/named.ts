@@ -1,5 +1,13 @@
-import { type Call, earlierContent, type Identity, type StoredContent, storedContent } from '../../../call/index.ts'
-import type { Route } from '../registry.ts'
+import {
+  type Call,
+  type Denial,
+  deny,
+  earlierContent,
+  type Identity,
+  type StoredContent,
+  storedContent,
+} from '../../../call/index.ts'
+import type { RouteEndpoint } from '../endpoint.ts'
 
 /** Owners of what providers store. */
 export interface Owners {
@@ -18,20 +26,38 @@ export interface Named {
 
 const NOTHING: Named = { accounts: null, labels: [] }
 
-/** Returns what a request names, or the first name that the caller does not own. */
-export function namedIn(call: Call<'identity'>, { endpoints }: Route, owners: Owners): Named | StoredContent {
+/** Most names in one request: their owners and labels are looked up at once, in each account of the route. */
+export const MAX_NAMES = 1000
+
+/** Returns what a request names, or the first name that the caller does not own; a denial for too many names. */
+export function namedIn(
+  call: Call<'identity'>,
+  { endpoints }: { readonly endpoints: readonly Pick<RouteEndpoint, 'account'>[] },
+  owners: Owners,
+): Named | StoredContent | Denial {
   const { body, method } = call
   const { identity } = call.facts
-  const earlier = earlierContent(body?.value, method)
-  const stored = storedContent(body?.nested ?? body?.value)
-  const [first] = stored.length > 0 ? stored : earlier
-  if (first === undefined) return NOTHING
+  const names = distinct([...storedContent(body?.nested ?? body?.value), ...earlierContent(body?.value, method)])
+  if (names.length === 0) return NOTHING
+  const excess = names[MAX_NAMES]
+  if (excess !== undefined) return tooMany(excess)
   let accounts = [...new Set(endpoints.map(({ account }) => account))]
   const labels = new Set<string>()
-  for (const named of [...stored, ...earlier]) {
+  for (const named of names) {
     accounts = accounts.filter((account) => owners.owns(identity, account, named.id))
     if (accounts.length === 0) return named
     for (const account of accounts) for (const label of owners.labelsOf(account, named.id)) labels.add(label)
   }
   return { accounts: new Set(accounts), labels: [...labels] }
+}
+
+function distinct(names: readonly StoredContent[]): readonly StoredContent[] {
+  const byId = new Map<string, StoredContent>()
+  for (const named of names) if (!byId.has(named.id)) byId.set(named.id, named)
+  return [...byId.values()]
+}
+
+function tooMany({ param }: StoredContent): Denial {
+  const reason = `${param} names more content at the provider than the ${MAX_NAMES} pieces that one request may name: send the content itself`
+  return deny('invalid_request', reason, { data: { param } })
 }
