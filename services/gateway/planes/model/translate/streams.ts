@@ -6,6 +6,7 @@ import {
   type JsonObject,
   MESSAGE_LIMITS,
   parseStrict,
+  type Steps,
 } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
@@ -15,8 +16,11 @@ import type { PartWriter, ResponsePart } from './response-parts.ts'
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
 export interface StreamTranslator {
-  /** Returns the events that these bytes complete. Throws `InvalidResponseError`, and errors of the decoders below. */
-  push(chunk: Uint8Array): Uint8Array
+  /**
+   * Returns the events that these bytes complete, in steps: the longest parses one event. Throws `InvalidResponseError`, and errors of the
+   * decoders below.
+   */
+  push(chunk: Uint8Array): Steps<Uint8Array>
   /** The provider has ended its stream. */
   end(): Uint8Array
 }
@@ -84,17 +88,18 @@ type StreamPart = readonly [part: ProviderObject, name: string]
 
 /** Takes the bytes of a stream apart, however they are cut. */
 interface Parts {
-  push(chunk: Uint8Array): readonly StreamPart[]
+  /** The parts that these bytes complete; each is parsed when it is read. */
+  push(chunk: Uint8Array): Iterable<StreamPart>
   /** Returns the events that the end of the stream completes, or null if it ended within a part. */
   rest(): readonly StreamPart[] | null
 }
 
 /** Server-sent events with one JSON object each. */
 export class SseParts implements Parts {
-  readonly #splitter = new SseSplitter()
+  readonly #splitter = new SseSplitter();
 
-  push(chunk: Uint8Array): readonly StreamPart[] {
-    return this.#splitter.push(chunk).flatMap(partOf)
+  *push(chunk: Uint8Array): Iterable<StreamPart> {
+    for (const event of this.#splitter.push(chunk)) yield* partOf(event)
   }
 
   rest(): readonly StreamPart[] {
@@ -109,13 +114,13 @@ function partOf(event: Uint8Array): readonly StreamPart[] {
 
 /** An AWS event stream with one JSON object in each message. */
 export class AwsParts implements Parts {
-  readonly #splitter = new AwsStreamSplitter()
+  readonly #splitter = new AwsStreamSplitter();
 
-  push(chunk: Uint8Array): readonly StreamPart[] {
-    return this.#splitter.push(chunk).map((message) => {
+  *push(chunk: Uint8Array): Iterable<StreamPart> {
+    for (const message of this.#splitter.push(chunk)) {
       const name = eventNameOf(message)
-      return [objectOf(message.payload), name]
-    })
+      yield [objectOf(message.payload), name]
+    }
   }
 
   rest(): readonly StreamPart[] | null {
@@ -135,8 +140,16 @@ export class WrittenStream implements StreamTranslator {
     this.#read = read
   }
 
-  push(chunk: Uint8Array): Uint8Array {
-    return Buffer.from(this.#events(this.#parts.push(chunk)))
+  *push(chunk: Uint8Array): Steps<Uint8Array> {
+    const events: string[] = []
+    for (const [part, name] of this.#parts.push(chunk)) {
+      yield
+      const read = this.#read(part, name)
+      yield
+      events.push(this.#writer.events(read))
+      yield
+    }
+    return events.length === 0 ? NOTHING : Buffer.from(events.join(''))
   }
 
   /** A part that was cut off is not an end, whatever came before it. */
@@ -158,15 +171,17 @@ export interface ProviderStream {
 
 /** The events of Anthropic's `messages`, each wrapped in a message of an AWS event stream. */
 export class AwsToMessages implements StreamTranslator {
-  readonly #splitter = new AwsStreamSplitter()
+  readonly #splitter = new AwsStreamSplitter();
 
-  push(chunk: Uint8Array): Uint8Array {
+  *push(chunk: Uint8Array): Steps<Uint8Array> {
     let text = ''
     for (const message of this.#splitter.push(chunk)) {
       if (eventNameOf(message) !== 'chunk') continue
       const json = wrapped(objectOf(message.payload).value)
+      yield
       const type = member(objectOf(json).value, 'type')
       text += `event: ${typeof type === 'string' && /^\w+$/.test(type) ? type : 'message'}\n${linesOf(json)}\n`
+      yield
     }
     return text === '' ? NOTHING : Buffer.from(text)
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
+import { runAtOnce } from '@plat/core'
 import { isDenial } from '../../../call/index.ts'
 import { chat } from '../dialects/chat.ts'
 import { readModelBody } from '../request.ts'
@@ -49,7 +50,7 @@ export function translated(translator: Translator, value: object, model = 'm'): 
 /** The text of a stream that came in these pieces. */
 export function streamed(translator: StreamTranslator | null, pieces: readonly Uint8Array[]): string {
   assert.ok(translator !== null)
-  return Buffer.concat([...pieces.map((piece) => translator.push(piece)), translator.end()]).toString()
+  return Buffer.concat([...pieces.map((piece) => runAtOnce(translator.push(piece))), translator.end()]).toString()
 }
 
 interface Chunk {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject, Steps } from '@plat/core'
+import { setImmediate } from 'node:timers/promises'
+import { type JsonObject, Slices, type Steps } from '@plat/core'
 import { type Call, type Denial, isDenial } from '../../../call/index.ts'
 import type { ByteSource } from '../../wire/events.ts'
 import { header, isStreamType } from '../../wire/headers.ts'
@@ -82,10 +83,14 @@ export class Translated {
 
 const NOTHING: readonly Uint8Array[] = []
 
-/** A provider's stream, translated to the caller's dialect. */
+/** A provider's stream, translated to the caller's dialect in slices. */
 export class TranslatedBytes implements ByteSource {
   readonly #source: ByteSource
   readonly #translator: StreamTranslator
+  /** Chunks that are not translated yet. */
+  #waiting: Uint8Array[] = []
+  /** Translation of the chunk before them; null: it is complete. */
+  #steps: Steps<Uint8Array> | null = null
   #ended = false
 
   constructor(source: ByteSource, translator: StreamTranslator) {
@@ -94,17 +99,42 @@ export class TranslatedBytes implements ByteSource {
   }
 
   news(): Promise<void> | null {
-    return this.#ended ? null : this.#source.news()
+    if (this.#ended) return null
+    return this.#isBehind ? setImmediate() : this.#source.news()
   }
 
   /** Returns the translated events; empty if none is complete yet. Throws if the upstream failed or sent an invalid event. */
   take(): readonly Uint8Array[] | null {
     if (this.#ended) return null
-    const chunks = this.#source.take()
-    if (chunks !== null) {
-      const translated = chunks.map((chunk) => this.#translator.push(chunk)).filter(({ length }) => length > 0)
-      return translated.length === 0 ? NOTHING : translated
+    if (!this.#isBehind) {
+      const chunks = this.#source.take()
+      if (chunks === null) return this.#end()
+      this.#waiting = chunks.toReversed()
     }
+    return this.#translate()
+  }
+
+  get #isBehind(): boolean {
+    return this.#steps !== null || this.#waiting.length > 0
+  }
+
+  /** Translates for the time of one slice. */
+  #translate(): readonly Uint8Array[] {
+    const slices = new Slices()
+    const translated: Uint8Array[] = []
+    do {
+      const chunk = this.#steps === null ? this.#waiting.pop() : undefined
+      if (chunk !== undefined) this.#steps = this.#translator.push(chunk)
+      const step = this.#steps?.next()
+      if (step?.done === true) {
+        this.#steps = null
+        if (step.value.length > 0) translated.push(step.value)
+      }
+    } while (this.#isBehind && !slices.isOver)
+    return translated.length === 0 ? NOTHING : translated
+  }
+
+  #end(): readonly Uint8Array[] | null {
     this.#ended = true
     const last = this.#translator.end()
     return last.length === 0 ? null : [last]
