@@ -34,9 +34,10 @@ export async function started(
   drained = false,
   {
     log = silentLog,
+    env = {},
     overload,
     consoleAssets,
-  }: Pick<GatewayOptions, 'overload' | 'consoleAssets'> & { readonly log?: Log } = {},
+  }: Pick<GatewayOptions, 'overload' | 'consoleAssets'> & Partial<Pick<GatewayOptions, 'log' | 'env'>> = {},
 ): Promise<GatewayFixture> {
   const dir = tempFolder()
   const issuer = testIssuer()
@@ -61,7 +62,14 @@ export async function started(
     ...(overload && { overload }),
     ...(consoleAssets && { consoleAssets }),
   }
-  const gateway = await startGateway({ ...shared, config: loaded.config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
+  const gateway = await startGateway({ ...shared, config: loaded.config, env: { ...env, PLAT_ADMIN_TOKEN: TOKEN } })
   if (!drained) t.after(() => gateway.drain())
   return { gateway, issuer }
+}
+
+/** A log whose lines are JSON texts in `lines`. */
+export function logTo(lines: string[]): Log {
+  const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+  const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
+  return log
 }

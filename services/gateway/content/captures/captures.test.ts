@@ -4,9 +4,10 @@ import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises
 import path from 'node:path'
 import { test } from 'node:test'
 import { poolTable, systemIds, TestClock } from '@plat/core'
-import { openCipher } from '@plat/keys'
+import { type Cipher, KeyServiceError, openCipher } from '@plat/keys'
 import { openCapture } from '@plat/ledger'
 import { tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
 import { createEraser } from '../dlp/eraser.ts'
 import { Captures } from './captures.ts'
 
@@ -15,7 +16,18 @@ const DAY_MS = 86_400_000
 async function setUp(redact = createEraser({}, '')) {
   const root = tempFolder()
   await writeFile(path.join(root, 'key'), randomBytes(32).toString('hex'))
-  const cipher = await openCipher(path.join(root, 'key'))
+  const key = await openCipher(path.join(root, 'key'))
+  const service = { isAway: false, requests: 0 }
+  const cipher: Cipher = {
+    kid: key.kid,
+    async wrap(plain) {
+      service.requests++
+      if (service.isAway) throw new KeyServiceError('unavailable', 'no response')
+      return key.wrap(plain)
+    },
+    unwrap: (wrapped) => key.unwrap(wrapped),
+  }
+  const waits: string[] = []
   const clock = new TestClock(Date.now())
   const outcomes: string[] = []
   const faults: unknown[] = []
@@ -29,6 +41,7 @@ async function setUp(redact = createEraser({}, '')) {
     ids: systemIds(clock),
     onOutcome: (outcome) => void outcomes.push(outcome),
     onFault: (fault) => void faults.push(fault),
+    onWait: ({ message }) => void waits.push(message),
   })
   const add = (text: string, namespace = 'default') => {
     const args = Buffer.from(text)
@@ -41,7 +54,7 @@ async function setUp(redact = createEraser({}, '')) {
     return capture === null ? null : Buffer.from(capture.args).toString()
   }
   const files = () => readdir(dir, { recursive: true }).then((names) => names.filter((name) => name.includes('.')))
-  return { clock, captures, outcomes, faults, dir, add, opened, files }
+  return { clock, captures, outcomes, faults, service, waits, dir, add, opened, files }
 }
 
 test('arguments are written redacted, readable by the owner only, and once for any number of calls', async () => {
@@ -70,14 +83,13 @@ test('arguments that cannot be redacted are dropped, and failed writes are count
 
 test('captures of a namespace at its share of the queue are dropped, while another namespace is captured', async () => {
   const { captures, outcomes, add } = await setUp(() => null)
-  // The first one is being written already.
   const share = poolTable.capture_bytes.shares[0].max / (64 * 1024)
   for (let n = 0; n < share + 10; n++) add(`{"n":${n}}`)
-  assert.equal(outcomes.length, 9)
-  add('{"other":1}', 'other')
-  assert.equal(outcomes.length, 9)
-  add(`"${'x'.repeat(17 * 1024 * 1024)}"`, 'third')
   assert.equal(outcomes.length, 10)
+  add('{"other":1}', 'other')
+  assert.equal(outcomes.length, 10)
+  add(`"${'x'.repeat(17 * 1024 * 1024)}"`, 'third')
+  assert.equal(outcomes.length, 11)
   await captures.close()
   assert.equal(outcomes.length, share + 12)
 })
@@ -107,4 +119,38 @@ test('files that disappear during a sweep do not stop it', async () => {
   await Promise.all(added.filter((_, n) => n % 3 === 0).map((file) => rm(file, { force: true })))
   await sweeping
   assert.deepEqual(await files(), [])
+})
+
+test('captures wait while the key service fails, and are written afterwards', async () => {
+  const { clock, captures, outcomes, faults, service, waits, add, opened } = await setUp()
+  service.isAway = true
+  const files = ['one', 'two', 'three'].map((text) => add(text))
+  await until(() => waits.length > 0, 'the first failure')
+  for (const requests of [2, 3]) {
+    await until(
+      () => service.requests === requests,
+      'the next attempt',
+      () => clock.advance(1_000),
+    )
+  }
+  assert.deepEqual([outcomes, faults, waits], [[], [], ['no response']])
+  service.isAway = false
+  await until(
+    () => outcomes.length === 3,
+    'the captures',
+    () => clock.advance(1_000),
+  )
+  assert.deepEqual(outcomes, ['written', 'written', 'written'])
+  assert.deepEqual(await Promise.all(files.map(opened)), ['one', 'two', 'three'])
+  await captures.close()
+})
+
+test('at the stop, captures that wait for the key service get one more attempt, and those that are lost are counted', async () => {
+  const { captures, outcomes, faults, service, waits, add } = await setUp()
+  service.isAway = true
+  for (const text of ['one', 'two', 'three']) add(text)
+  await until(() => waits.length > 0, 'the first failure')
+  await captures.close()
+  assert.deepEqual(outcomes, ['failed', 'failed', 'failed'])
+  assert.deepEqual([service.requests, faults.length], [2, 1])
 })

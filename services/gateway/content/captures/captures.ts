@@ -1,13 +1,16 @@
 import { mkdir, opendir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { type Clock, type Ids, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
-import type { Cipher } from '@plat/keys'
+import { Backoff, type Clock, type Ids, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
+import { type Cipher, KeyServiceError } from '@plat/keys'
 import { type Capture, capturePath, sealCapture } from '@plat/ledger'
 
 /** Minimum weight of a capture, in bytes, so that their number is limited, too. */
 const LEAST_BYTES = 64 * 1024
 /** Interval of the search for expired captures, in milliseconds. */
 const SWEEP_EVERY_MS = 3_600_000
+/** Pauses while the key service fails, in milliseconds. */
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 30_000
 const DAY_MS = 86_400_000
 
 export type CaptureOutcome = 'written' | 'dropped' | 'failed'
@@ -22,19 +25,26 @@ export interface CapturesOptions {
   readonly ids: Ids
   readonly onOutcome: (outcome: CaptureOutcome) => void
   readonly onFault: (error: unknown) => void
+  /** Called when captures begin to wait for the key service. */
+  readonly onWait: (error: KeyServiceError) => void
   readonly observer?: PoolObserver | undefined
 }
 
-/** Writes captures in sequence, independently of their calls; drops captures when the queue is full. */
+/** Writes captures in sequence, independently of their calls; drops captures when the queue is full. They wait while the key service fails. */
 export class Captures {
   readonly #options: CapturesOptions
   readonly #waiting: Capture[] = []
   readonly #pool: SharedPool
   #working: Promise<void> | null = null
+  readonly #backoff: Backoff
   readonly #stopSweep: () => void
+  #isClosed = false
+  #isGivenUp = false
+  #endPause: () => void = () => {}
 
   constructor(options: CapturesOptions) {
     this.#options = options
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: LONGEST_PAUSE_MS, ids: options.ids })
     this.#pool = watchedPool({ name: 'capture_bytes', observer: options.observer })
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => void this.sweep())
   }
@@ -62,25 +72,55 @@ export class Captures {
     }
   }
 
-  /** Writes waiting captures first. */
+  /** Writes waiting captures first; those for which the key service fails are lost. */
   async close(): Promise<void> {
+    this.#isClosed = true
     this.#stopSweep()
+    this.#endPause()
     await this.#working
   }
 
   async #work(): Promise<void> {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      this.#pool.release(next.namespace, weightOf(next))
-      let outcome: CaptureOutcome
-      try {
-        outcome = await this.#write(next)
-      } catch (error) {
-        this.#options.onFault(error)
-        outcome = 'failed'
+    let failures = 0
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const outcome = this.#isGivenUp ? 'failed' : await this.#attempt(next, failures)
+      if (outcome === 'waiting') {
+        await this.#pause(failures)
+        failures++
+        continue
       }
+      failures = 0
+      this.#waiting.shift()
+      this.#pool.release(next.namespace, weightOf(next))
       this.#options.onOutcome(outcome)
     }
     this.#working = null
+  }
+
+  async #attempt(capture: Capture, failures: number): Promise<CaptureOutcome | 'waiting'> {
+    const { onFault, onWait } = this.#options
+    try {
+      return await this.#write(capture)
+    } catch (error) {
+      if (error instanceof KeyServiceError && !this.#isClosed) {
+        if (failures === 0) onWait(error)
+        return 'waiting'
+      }
+      // The others would each wait for the key service, too.
+      this.#isGivenUp = error instanceof KeyServiceError
+      onFault(error)
+      return 'failed'
+    }
+  }
+
+  #pause(failures: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(this.#backoff.pauseMs(failures), resolve)
+      this.#endPause = () => {
+        cancel()
+        resolve()
+      }
+    })
   }
 
   async #write(capture: Capture): Promise<CaptureOutcome> {

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { type Clock, glob, type Ids, type JsonObject, type PoolObservers, reasonOf } from '@plat/core'
-import { fileKeys, type KeyStore } from '@plat/keys'
+import { fileKeys, KeyServiceError, type KeyStore } from '@plat/keys'
 import { capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import { AdminError } from '../../admin/index.ts'
 import type { Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Captures, type CapturesOptions } from './captures.ts'
@@ -35,7 +36,7 @@ interface CapturedCall {
 export interface CapturesFeature {
   /** Observers of the end of calls; none if nothing is captured. */
   readonly observers: readonly { ended(call: CapturedCall, outcome: unknown, record: JsonObject | null): void }[]
-  /** Returns captured arguments, or null if there are none or they have another key. */
+  /** Returns captured arguments, or null if there are none or they have another key. Rejects with `state_unavailable` if the key service fails. */
   read(namespace: string, argsSha256: string): Promise<Uint8Array | null>
   close(): Promise<void>
 }
@@ -56,6 +57,7 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
     ids,
     observer: parts.pools?.of('capture_bytes'),
     onOutcome: (outcome) => outcomes.inc({ outcome }),
+    onWait: (error) => log.warn({ error: reasonOf(error) }, 'captures of arguments wait for the key service'),
     onFault: (error) => log.error({ error: reasonOf(error) }, 'arguments could not be captured'),
   })
   void captures.sweep()
@@ -71,7 +73,13 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
     async read(namespace, argsSha256) {
       const path = capturePath(dir, { namespace, argsSha256 })
       const text = path === null ? null : await readFile(path, 'utf8').catch(() => null)
-      return text === null ? null : ((await openCapture(text, cipher))?.args ?? null)
+      if (text === null) return null
+      try {
+        return (await openCapture(text, cipher))?.args ?? null
+      } catch (error) {
+        if (!(error instanceof KeyServiceError)) throw error
+        throw new AdminError('state_unavailable', 'the key service does not decrypt captured arguments now')
+      }
     },
     close: () => captures.close(),
   }
