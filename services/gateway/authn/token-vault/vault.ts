@@ -1,4 +1,5 @@
 import { type Clock, reasonOf } from '@plat/core'
+import { KeyServiceError } from '@plat/keys'
 import type { Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type Credential, type Denial, deny, type Identity } from '../../call/index.ts'
@@ -178,6 +179,7 @@ export class Vault implements UserTokens {
   async #fresh({ key, stored, provider }: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
     const { accounts, clock } = this.#parts
     const held = this.#held.get(stored) ?? (await this.#open(stored, provider))
+    if (held === 'unavailable') return notDecrypted
     if (held === null)
       return this.#connect(provider, stored.account.tenant, `your ${provider.title} account cannot be opened any more`)
     if (!isRefused && clock.now() < held.freshUntil) return held.credential
@@ -203,9 +205,15 @@ export class Vault implements UserTokens {
     return this.#connect(provider, stored.account.tenant, `your ${provider.title} account is not connected`)
   }
 
-  async #open(stored: StoredAccount, provider: VaultProvider): Promise<Held | null> {
+  async #open(stored: StoredAccount, provider: VaultProvider): Promise<Held | 'unavailable' | null> {
     const { accounts, log } = this.#parts
-    const tokens = await accounts.tokens(stored)
+    let tokens: Tokens | null
+    try {
+      tokens = await accounts.tokens(stored)
+    } catch (error) {
+      if (!(error instanceof KeyServiceError)) throw error
+      return 'unavailable'
+    }
     if (tokens === null) {
       log.error(
         { account: stored.id, provider: provider.name },
@@ -258,11 +266,13 @@ export class Vault implements UserTokens {
   /** Returns false if the account has changed meanwhile. */
   async #remove(stored: StoredAccount, why: RemovedWhy, by?: string): Promise<boolean> {
     const { accounts, providers } = this.#parts
-    const tokens = await accounts.tokens(stored)
+    // Nothing is revoked for a grant that the provider has ended, so the key is not needed.
+    const isEnded = why === 'invalid_grant'
+    const tokens = isEnded ? null : (this.#held.get(stored)?.tokens ?? (await accounts.tokens(stored)))
     if (!(await accounts.remove(stored, why))) return false
     this.#record(stored.account, why, stored.account.scopes, by)
     const provider = providers.get(stored.account.provider)
-    if (tokens !== null && provider !== undefined && why !== 'invalid_grant') this.#revoke(provider, tokens)
+    if (tokens !== null && provider !== undefined) this.#revoke(provider, tokens)
     return true
   }
 
@@ -292,6 +302,8 @@ interface UsableAccount {
 function refused(why: string): Denial {
   return deny('upstream_credential', why)
 }
+
+const notDecrypted = deny('state_unavailable', 'the key service does not decrypt connected accounts now')
 
 const noToken = deny('upstream_credential', 'the provider issues no token now', { retryAfterMs: ASK_AGAIN_MS })
 

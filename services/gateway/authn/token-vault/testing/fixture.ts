@@ -3,14 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
 import { tempFolder } from '@plat/testkit/local'
 import { denialIn } from '@plat/testkit/mcp/denial'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import { Browser } from '@plat/testkit/oidc/browser'
-import { type GatewayFixture, started, TOKEN } from '../../../testing/started.ts'
+import { type GatewayFixture, logTo, started, TOKEN } from '../../../testing/started.ts'
 
 /** Where browsers reach the gateway of these tests. */
 export const PUBLIC = 'https://gateway.example'
@@ -37,6 +36,8 @@ export interface VaultOptions {
   readonly vault?: object
   /** Overrides of gateway.json. */
   readonly config?: object
+  /** Environment of the gateway. */
+  readonly env?: NodeJS.ProcessEnv
   readonly auth?: AuthEntry
 }
 
@@ -107,6 +108,7 @@ export class VaultFixture {
   readonly #vault: object
   readonly #server: HubServer
   readonly #lines: string[] = []
+  readonly #env: NodeJS.ProcessEnv
   #running: GatewayFixture
 
   private constructor(t: TestContext, parts: Parts) {
@@ -119,6 +121,7 @@ export class VaultFixture {
     this.#server = parts.server
     this.#running = parts.running
     this.#lines = parts.lines
+    this.#env = parts.env
   }
 
   static async start(t: TestContext, { idp, hub }: Providers, wish: VaultOptions = {}): Promise<VaultFixture> {
@@ -159,8 +162,9 @@ export class VaultFixture {
       ...wish.config,
     }
     const lines: string[] = []
-    const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines) })
-    const fixture = new VaultFixture(t, { dir, idp, hub, server, config, vault, running, lines })
+    const { env = {} } = wish
+    const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines), env })
+    const fixture = new VaultFixture(t, { dir, idp, hub, server, config, vault, running, lines, env })
     t.after(() => fixture.#running.gateway.drain())
     return fixture
   }
@@ -178,7 +182,7 @@ export class VaultFixture {
     await this.#running.gateway.drain()
     await between()
     const config = { ...this.#config, tokenVault: { ...this.#vault, ...vault } }
-    this.#running = await started(this.#t, config, true, { log: logTo(this.#lines) })
+    this.#running = await started(this.#t, config, true, { log: logTo(this.#lines), env: this.#env })
   }
 
   /** Writes a file of the test. Returns its path. */
@@ -279,17 +283,12 @@ interface Parts {
   readonly vault: object
   readonly running: GatewayFixture
   readonly lines: string[]
+  readonly env: NodeJS.ProcessEnv
 }
 
 async function written(dir: string, name: string, text: string): Promise<string> {
   await writeFile(join(dir, name), `${text}\n`)
   return join(dir, name)
-}
-
-function logTo(lines: string[]): Log {
-  const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
-  const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
-  return log
 }
 
 interface HubServer {
