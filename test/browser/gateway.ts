@@ -3,15 +3,23 @@ import { dirname, join } from 'node:path'
 import { startUp, type Up } from '@plat/cli'
 import { freePort, tempFolder } from '@plat/testkit/local'
 import { startAccountsProvider } from '@plat/testkit/oidc/accounts'
-import type { Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
+import { startBrowser } from './chromium.ts'
+import { logIn } from './login.ts'
 import { startWeather, type Weather } from './weather.ts'
 
 const AUDIENCE = 'plat-admin'
 const RESOURCE = 'https://plat.example/admin'
 
-/** A real `plat up` with two MCP servers and an identity provider. */
+/** Seconds since the login of `ida`: too old for what `adminAuth.stepUp` requires. */
+const OLD_LOGIN_SECONDS = 1_800
+/** Far more than a slow machine needs between a login and the decision after it. */
+const MAX_AGE_SECONDS = 900
+
+/** A real `plat up` with two MCP servers, an identity provider, and a browser. */
 export interface TestConsole {
+  readonly browser: Browser
   /** The server `weather`, whose tools change; its tool `watch` answers with a stream that does not end. */
   readonly weather: Weather
   readonly up: Up
@@ -45,17 +53,17 @@ export interface ConsoleSetup {
   readonly fill?: (auditPath: string) => Promise<void>
 }
 
+/** Starts all parts; stops those that run if a later one cannot start. */
 export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestConsole> {
+  await using started = new AsyncDisposableStack()
   const dir = tempFolder()
   const origin = `http://127.0.0.1:${await freePort()}`
   const notes = await startNotes({ port: 0, dir })
+  started.defer(() => notes.close())
   const weather = await startWeather()
-  const people = await startAccountsProvider({
-    clients: [
-      { client_id: 'console', token_endpoint_auth_method: 'none', redirect_uris: [`${origin}/console/callback`] },
-    ],
-    resource: { indicator: RESOURCE, audience: AUDIENCE, groups: { ada: ['leads'], vera: ['staff'], ida: ['owners'] } },
-  })
+  started.defer(() => weather.close())
+  const people = await startPeople(origin)
+  started.defer(() => people.close())
   await writeResources(dir, { notes: notes.url, weather: weather.url })
   if (fill !== undefined) {
     await mkdir(join(dir, '.plat/state'), { recursive: true, mode: 0o700 })
@@ -63,34 +71,34 @@ export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestCon
   }
   await writeFile(join(dir, 'gateway.json'), JSON.stringify(gatewayKeys(people.url)))
   const up = await startUp({ dir, listen: origin.replace('http://', ''), identityListen: '127.0.0.1:0', log: 'file' })
-  const admin: TestConsole['admin'] = (method, path, body) => callAdmin(up, { method, path, body })
+  started.defer(() => up.stop())
+  const browser = await startBrowser()
+  started.defer(() => browser.close())
+  const parts = started.move()
   return {
-    weather,
-    up,
-    origin,
-    provider: people.url,
+    ...{ weather, up, origin, browser, provider: people.url },
     callTool: (call) => callTool(up, call),
-    admin,
+    admin: (method, path, body) => callAdmin(up, { method, path, body }),
     async logInByLink(page) {
-      const made: { readonly path: string } = JSON.parse(await (await admin('POST', '/v1/console/links')).text())
+      const response = await callAdmin(up, { method: 'POST', path: '/v1/console/links', body: undefined })
+      const made: { readonly path: string } = JSON.parse(await response.text())
       await page.goto(origin + made.path)
       await page.getByRole('button', { name: 'Log out' }).waitFor()
     },
-    async logInAs(page, person) {
-      await page.getByRole('link', { name: 'Log in' }).click()
-      await page.locator('input[name=login]').fill(person)
-      await page.locator('input[name=password]').fill('any')
-      await page.locator('button[type=submit]').click()
-      await page.locator('button[type=submit]', { hasText: 'Continue' }).click()
-      await page.getByRole('button', { name: 'Log out' }).waitFor()
-    },
-    async close() {
-      await up.stop()
-      await people.close()
-      await notes.close()
-      await weather.close()
-    },
+    logInAs: (page, person) =>
+      logIn(page, people.url, { person, start: () => page.getByRole('link', { name: 'Log in' }).click() }),
+    close: () => parts.disposeAsync(),
   }
+}
+
+/** Starts the identity provider, with a person for each role. */
+function startPeople(origin: string) {
+  const client = { client_id: 'console', token_endpoint_auth_method: 'none', require_auth_time: true }
+  return startAccountsProvider({
+    clients: [{ ...client, redirect_uris: [`${origin}/console/callback`] }],
+    resource: { indicator: RESOURCE, audience: AUDIENCE, groups: { ada: ['leads'], vera: ['staff'], ida: ['owners'] } },
+    oldLogins: { ida: OLD_LOGIN_SECONDS },
+  })
 }
 
 function gatewayKeys(issuer: string): object {
@@ -103,7 +111,7 @@ function gatewayKeys(issuer: string): object {
     adminAuth: {
       mode: 'both',
       roles: { approver: ['leads'], viewer: ['staff'], admin: ['owners'] },
-      stepUp: { accept: { maxAgeSeconds: 1 } },
+      stepUp: { accept: { maxAgeSeconds: MAX_AGE_SECONDS } },
       oidc: { issuer, audience: AUDIENCE, clientID: 'console', scopes: ['offline_access'], resource: RESOURCE },
     },
   }

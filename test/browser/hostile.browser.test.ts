@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Browser } from 'playwright-core'
-import { startBrowser } from './chromium.ts'
 import { startConsole, type TestConsole } from './gateway.ts'
-import { holdCall, openStory, type Story } from './story.ts'
+import { holdCall, openStory, type Story, TIMEOUT } from './story.ts'
 
-const TIME = { timeout: 90_000 }
 const MARKUP = '<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"\'><svg onload=window.hacked=1>'
 const HIDDEN = 'pay\u202eevil\u2066\u200b\u{e0041}'
 const HOSTILE = `${MARKUP}${HIDDEN}`
@@ -16,17 +13,12 @@ const PHONE = { width: 360, height: 740 }
 const RAW = /[\u202e\u2066\u200b]/
 
 let plat: TestConsole
-let browser: Browser
 
 before(async () => {
   plat = await startConsole()
-  browser = await startBrowser()
 })
 
-after(async () => {
-  await browser.close()
-  await plat.close()
-})
+after(() => plat.close())
 
 /** Opens pages at both widths: no script ran, no element is wider than the window, and no hidden character is left raw. */
 async function assertHarmless({ page, open, assertCalm }: Story, paths: readonly string[]): Promise<void> {
@@ -44,9 +36,9 @@ async function assertHarmless({ page, open, assertCalm }: Story, paths: readonly
 
 test(
   'markup, scripts and hidden characters in arguments, users, tools and reasons are text on every page',
-  TIME,
+  TIMEOUT,
   async (t) => {
-    const story = await openStory(t, { plat, browser })
+    const story = await openStory(t, plat)
     const user = HOSTILE.slice(0, 200)
     const session = 'hostile'
     const path = await holdCall(t, plat, { session, args: { name: MARKUP, [MARKUP]: HIDDEN }, user })
@@ -79,9 +71,9 @@ test(
 
 test(
   'names and definitions of tools of a hostile server are text, whatever their length and depth',
-  TIME,
+  TIMEOUT,
   async (t) => {
-    const story = await openStory(t, { plat, browser })
+    const story = await openStory(t, plat)
     let schema: object = { type: 'string' }
     for (let level = 0; level < 25; level++) schema = { type: 'object', properties: { [MARKUP]: schema } }
     plat.weather.offer([
@@ -109,9 +101,9 @@ test(
 
 test(
   'an argument of 1 MB and as many levels as the gateway takes are displayed whole, with few elements',
-  TIME,
+  TIMEOUT,
   async (t) => {
-    const story = await openStory(t, { plat, browser })
+    const story = await openStory(t, plat)
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
     for (const [session, args] of [
       ['long', { name: 'x'.repeat(1_000_000) }],

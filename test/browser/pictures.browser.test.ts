@@ -3,34 +3,27 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
-import type { Browser } from 'playwright-core'
-import { axeViolations, startBrowser } from './chromium.ts'
+import { axeViolations } from './chromium.ts'
 import { startConsole, type TestConsole } from './gateway.ts'
-import { holdCall, openStory } from './story.ts'
+import { holdCall, openPage, openStory, TIMEOUT } from './story.ts'
 
 /** The pictures of docs/console.md are written with `-draw` alone, so that a run changes no file. */
 const PICTURES = process.env.PLAT_DRAW_CONSOLE === '1' ? join(import.meta.dirname, '../../docs/console') : tempFolder()
-const TIME = { timeout: 120_000 }
 const PAGES = ['now', 'approvals', 'sessions', 'ledger', 'costs', 'policy', 'servers', 'access'] as const
 const PHONE = { width: 360, height: 740 }
 
 let plat: TestConsole
-let browser: Browser
 
 before(async () => {
   plat = await startConsole()
-  browser = await startBrowser()
   await mkdir(PICTURES, { recursive: true })
 })
 
-after(async () => {
-  await browser.close()
-  await plat.close()
-})
+after(() => plat.close())
 
 test(
   'every page fits the window and has no violation that axe-core finds, in both themes and on a phone',
-  TIME,
+  TIMEOUT,
   async (t) => {
     const session = 'quarter-report'
     await plat.callTool({ session, tool: 'add_note', args: { name: 'draft', text: 'numbers' } })
@@ -43,7 +36,7 @@ test(
       target: { agent: 'default/scraper' },
       reason: 'loops over one address',
     })
-    const { page, open, assertCalm } = await openStory(t, { plat, browser })
+    const { page, open, assertCalm } = await openStory(t, plat)
     await open(`approvals?session=${session}`)
     await page.getByRole('link', { name: 'notes/delete_note' }).click()
     await page.getByRole('button', { name: 'Approve a' }).click()
@@ -84,8 +77,8 @@ async function acceptForecast(): Promise<void> {
   await plat.admin('POST', '/v1/pins/default/weather/accept', { tool: 'forecast', digest })
 }
 
-test('dialogs keep the focus, close by Escape, and return the focus to their button', TIME, async (t) => {
-  const { page, open } = await openStory(t, { plat, browser })
+test('dialogs keep the focus, close by Escape, and return the focus to their button', TIMEOUT, async (t) => {
+  const { page, open } = await openStory(t, plat)
   await open(await holdCall(t, plat, { session: 'focus', args: { a: 1 } }))
   const deny = page.getByRole('button', { name: 'Deny d' })
   await deny.focus()
@@ -107,16 +100,14 @@ test('dialogs keep the focus, close by Escape, and return the focus to their but
 
 test(
   'the login page, a refusal and a page without a role have no violation either, and say what to do',
-  TIME,
+  TIMEOUT,
   async (t) => {
-    const context = await browser.newContext()
-    t.after(() => context.close())
-    const page = await context.newPage()
+    const page = await openPage(t, plat)
     await page.goto(`${plat.origin}/console/approvals/7`)
     await page.getByText('plat console').first().waitFor()
     assert.deepEqual(await axeViolations(page), [])
     await page.screenshot({ path: join(PICTURES, 'login-light.png') })
-    const { page: mine, open } = await openStory(t, { plat, browser }, { person: 'vera' })
+    const { page: mine, open } = await openStory(t, plat, { person: 'vera' })
     await open('approvals/0197a000-0000-7000-8000-000000000000')
     await mine.getByText('it belongs to a namespace in which you have no role').waitFor()
     assert.deepEqual(await axeViolations(mine), [])

@@ -7,8 +7,8 @@ import { CHROMIUM } from './chromium.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-/** Timeout of a test file, which starts a browser and a `plat up`, in milliseconds. */
-const FILE_TIMEOUT_MS = 300_000
+/** Timeout of a test file, in milliseconds: above that of each of its stories, which says more about what did not go on. */
+const FILE_TIMEOUT_MS = 1_800_000
 
 /** Installs Debian's chromium where that is possible. Returns why it is missing, or null. */
 function missingBrowser(): string | null {

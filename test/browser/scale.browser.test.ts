@@ -2,12 +2,10 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
 import { openLedger } from '@plat/ledger'
-import type { Browser, Page } from 'playwright-core'
-import { startBrowser } from './chromium.ts'
+import type { Page } from 'playwright-core'
 import { startConsole, type TestConsole } from './gateway.ts'
-import { openStory } from './story.ts'
+import { openStory, TIMEOUT } from './story.ts'
 
-const TIME = { timeout: 240_000 }
 const SESSIONS = 10_000
 const RECORDS = 100_000
 /** The gateway lists at most 5,000 sessions of one agent. */
@@ -18,17 +16,12 @@ const BATCH = 2_000
 const ELEMENTS_MAX = 1_500
 
 let plat: TestConsole
-let browser: Browser
 
 before(async () => {
   plat = await startConsole({ fill })
-  browser = await startBrowser()
 })
 
-after(async () => {
-  await browser.close()
-  await plat.close()
-})
+after(() => plat.close())
 
 /** Records of calls, the last of which belong to different sessions. */
 async function fill(path: string): Promise<void> {
@@ -75,8 +68,8 @@ async function browse(page: Page, rows: number): Promise<Browsed> {
   return browsed
 }
 
-test('10,000 sessions are browsed to the end, and searched, with few elements', TIME, async (t) => {
-  const { page, open } = await openStory(t, { plat, browser })
+test('10,000 sessions are browsed to the end, and searched, with few elements', TIMEOUT, async (t) => {
+  const { page, open } = await openStory(t, plat)
   await open('sessions')
   await page.locator('.table-body .row').first().waitFor()
   const browsed = await browse(page, SESSIONS)
@@ -86,8 +79,8 @@ test('10,000 sessions are browsed to the end, and searched, with few elements', 
   await page.getByText('1 row', { exact: true }).waitFor()
 })
 
-test('100,000 records are browsed to the end with few elements, and searched', TIME, async (t) => {
-  const { page, open } = await openStory(t, { plat, browser })
+test('100,000 records are browsed to the end with few elements, and searched', TIMEOUT, async (t) => {
+  const { page, open } = await openStory(t, plat)
   await open('ledger')
   await page.locator('.table-body .row').first().waitFor()
   const browsed = await browse(page, RECORDS)
@@ -97,8 +90,8 @@ test('100,000 records are browsed to the end with few elements, and searched', T
   await page.getByText('1 row', { exact: true }).waitFor()
 })
 
-test('the first page is interactive soon after it is opened, from few bytes', TIME, async (t) => {
-  const { page, open } = await openStory(t, { plat, browser })
+test('the first page is interactive soon after it is opened, from few bytes', TIMEOUT, async (t) => {
+  const { page, open } = await openStory(t, plat)
   await open('now')
   const bytes = Number(
     await page.evaluate(

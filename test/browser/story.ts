@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { until } from '@plat/testkit/until'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { watchPage } from './chromium.ts'
 import type { TestConsole } from './gateway.ts'
+
+/** Of one story: many times what a machine with other work needs, so that only a story that does not go on fails. */
+export const TIMEOUT = { timeout: 600_000 }
+/** Of each wait for an element or a page, in milliseconds. */
+const WAIT_MS = 120_000
 
 /** A browser with one page, for one test alone. */
 export interface Story {
@@ -17,19 +23,23 @@ interface StoryOptions extends BrowserContextOptions {
   readonly person?: string
 }
 
+/** Opens a page without a login, in a new browser context, which is closed after the test. */
+export async function openPage(t: TestContext, { browser }: TestConsole, options: BrowserContextOptions = {}) {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(WAIT_MS)
+  t.after(() => context.close())
+  return context.newPage()
+}
+
 /** Logs in with a new browser context, which is closed after the test; fails the test if a script failed or another host was requested. */
 export async function openStory(
   t: TestContext,
-  { plat, browser }: { readonly plat: TestConsole; readonly browser: Browser },
+  plat: TestConsole,
   { person, ...options }: StoryOptions = {},
 ): Promise<Story> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
-  const page = await context.newPage()
+  const page = await openPage(t, plat, { viewport: { width: 1280, height: 800 }, ...options })
   const watched = watchPage(page, plat.origin)
-  t.after(async () => {
-    await context.close()
-    assert.deepEqual(watched, { problems: [], foreign: [] })
-  })
+  t.after(() => assert.deepEqual(watched, { problems: [], foreign: [] }))
   if (person === undefined) await plat.logInByLink(page)
   else {
     await page.goto(`${plat.origin}/console/`)
@@ -69,10 +79,17 @@ export async function holdCall(
   t.after(() => stop.abort())
   const before = await pendingOf(plat, session)
   void plat.callTool({ session, tool: 'delete_note', args, user, signal: stop.signal }).catch(() => '')
-  for (let waits = 0; waits < 200; waits++) {
-    const found = (await pendingOf(plat, session)).find((id) => !before.includes(id))
-    if (found !== undefined) return `approvals/${found}`
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  throw new Error('the call was not held')
+  let id: string | undefined
+  await until(async () => {
+    id = (await pendingOf(plat, session)).find((one) => !before.includes(one))
+    return id !== undefined
+  }, 'the call to be held')
+  return `approvals/${id}`
+}
+
+/** Waits until the ledger has as many outcomes of a session: a call ends for its agent before its outcome is durable, and not every page reloads. */
+export async function waitForOutcomes(plat: TestConsole, session: string, atLeast = 1): Promise<void> {
+  const query = new URLSearchParams({ kind: 'outcome', session })
+  const read = async () => JSON.parse(await (await plat.admin('GET', `/v1/audit/records?${query}`)).text())
+  await until(async () => (await read()).items.length >= atLeast, `${atLeast} outcomes of the session ${session}`)
 }

@@ -19,6 +19,8 @@ export interface AccountsSetup {
     readonly groups: Readonly<Record<string, readonly string[]>>
     readonly lifetime?: number
   }
+  /** Seconds since the login of these people, as if they had logged in long before; a login that `max_age` requires is fresh. */
+  readonly oldLogins?: Readonly<Record<string, number>>
   /** Takes identity assertions of this issuer. */
   readonly believes?: { readonly issuer: string }
 }
