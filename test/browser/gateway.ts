@@ -1,27 +1,25 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { startUp, type Up } from '@plat/cli'
 import { freePort, tempFolder } from '@plat/testkit/local'
+import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import type { Browser, Page } from 'playwright-core'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 import { startBrowser } from './chromium.ts'
+import { AUDIENCE, RESOURCE, writeFolder } from './folder.ts'
 import { logIn } from './login.ts'
 import { startWeather, type Weather } from './weather.ts'
 
-const AUDIENCE = 'plat-admin'
-const RESOURCE = 'https://plat.example/admin'
-
 /** Seconds since the login of `ida`: too old for what `adminAuth.stepUp` requires. */
 const OLD_LOGIN_SECONDS = 1_800
-/** Far more than a slow machine needs between a login and the decision after it. */
-const MAX_AGE_SECONDS = 900
-
-/** A real `plat up` with two MCP servers, an identity provider, and a browser. */
+/** A real `plat up` with two MCP servers, a model provider, an identity provider, and a browser. */
 export interface TestConsole {
   readonly browser: Browser
   /** The server `weather`, whose tools change; its tool `watch` answers with a stream that does not end. */
   readonly weather: Weather
+  /** The provider of the route `chat`. */
+  readonly models: Pick<ModelServer, 'answers'>
   readonly up: Up
   /** `http://127.0.0.1:<port>` */
   readonly origin: string
@@ -29,6 +27,8 @@ export interface TestConsole {
   readonly provider: string
   /** Calls a tool as an agent; resolves with the text of the response. */
   callTool(call: ToolCall): Promise<string>
+  /** Calls a model by the route `chat`; resolves with the response, whose body has been received. */
+  callModel(call: ModelCall): Promise<{ readonly status: number; readonly text: string }>
   /** Calls the admin API with the static token. */
   admin(method: string, path: string, body?: object): Promise<Response>
   /** Logs a browser in by the one-time link of `plat console`, with all roles. */
@@ -48,6 +48,13 @@ export interface ToolCall {
   readonly signal?: AbortSignal
 }
 
+export interface ModelCall {
+  readonly agent: string
+  readonly session: string
+  readonly user: string
+  readonly model: string
+}
+
 export interface ConsoleSetup {
   /** Writes a ledger before the gateway starts. */
   readonly fill?: (auditPath: string) => Promise<void>
@@ -64,20 +71,22 @@ export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestCon
   started.defer(() => weather.close())
   const people = await startPeople(origin)
   started.defer(() => people.close())
-  await writeResources(dir, { notes: notes.url, weather: weather.url })
+  const models = await startModelServer()
+  started.defer(() => models.close())
+  await writeFolder(dir, { notes: notes.url, weather: weather.url, models: models.url, issuer: people.url })
   if (fill !== undefined) {
     await mkdir(join(dir, '.plat/state'), { recursive: true, mode: 0o700 })
     await fill(join(dir, '.plat/state/audit.jsonl'))
   }
-  await writeFile(join(dir, 'gateway.json'), JSON.stringify(gatewayKeys(people.url)))
   const up = await startUp({ dir, listen: origin.replace('http://', ''), identityListen: '127.0.0.1:0', log: 'file' })
   started.defer(() => up.stop())
   const browser = await startBrowser()
   started.defer(() => browser.close())
   const parts = started.move()
   return {
-    ...{ weather, up, origin, browser, provider: people.url },
+    ...{ weather, models, up, origin, browser, provider: people.url },
     callTool: (call) => callTool(up, call),
+    callModel: (call) => callModel(up, call),
     admin: (method, path, body) => callAdmin(up, { method, path, body }),
     async logInByLink(page) {
       const response = await callAdmin(up, { method: 'POST', path: '/v1/console/links', body: undefined })
@@ -101,69 +110,36 @@ function startPeople(origin: string) {
   })
 }
 
-function gatewayKeys(issuer: string): object {
-  return {
-    approvalAnswerAfterSeconds: 600,
-    auditCheckpointIntervalSeconds: 1,
-    approvalPreview: { mode: 'redacted', maxBytes: 4096 },
-    pinCacheSeconds: 0,
-    sessions: { traceURLTemplate: 'https://traces.example/{traceId}' },
-    adminAuth: {
-      mode: 'both',
-      roles: { approver: ['leads'], viewer: ['staff'], admin: ['owners'] },
-      stepUp: { accept: { maxAgeSeconds: MAX_AGE_SECONDS } },
-      oidc: { issuer, audience: AUDIENCE, clientID: 'console', scopes: ['offline_access'], resource: RESOURCE },
-    },
-  }
+interface TokenRequest {
+  readonly agent: string
+  readonly session: string
+  readonly user: string
+  readonly scopes: readonly string[]
 }
 
-async function writeResources(dir: string, urls: { readonly notes: string; readonly weather: string }): Promise<void> {
-  const put = async (file: string, kind: string, spec: object) => {
-    const target = join(dir, 'resources', file)
-    await mkdir(dirname(target), { recursive: true })
-    const metadata = { name: file.split('/').at(-1)?.replace('.yaml', ''), namespace: 'default' }
-    await writeFile(target, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
-  }
-  await put('mcpservers/default/notes.yaml', 'MCPServer', { url: urls.notes })
-  const toolPins = { mode: 'enforce', onChange: 'hide', allowUnpinned: false }
-  await put('mcpservers/default/weather.yaml', 'MCPServer', { url: urls.weather, toolPins })
-  await put('agents/default/assistant.yaml', 'Agent', {
-    image: 'example.com/a:1',
-    tier: 'tier-0',
-    policyRef: 'assistant',
-    tools: [{ name: 'notes' }, { name: 'weather' }],
+async function mintToken(up: Up, requested: TokenRequest): Promise<string> {
+  const minted = await fetch(`${up.env.PLAT_IDENTITY_URL}/v1/token`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${up.env.PLAT_BROKER_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ namespace: 'default', tier: 'tier-0', ttlSeconds: 600, ...requested }),
   })
-  // A policy that does not exist, for the problems of resources.
-  await put('agents/default/broken.yaml', 'Agent', { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'missing' })
-  const rules = [
-    {
-      name: 'hold',
-      action: 'require_approval',
-      match: { tools: ['delete_note'] },
-      reason: 'deleting needs a second pair of eyes',
-    },
-    { name: 'never', action: 'deny', match: { tools: ['read_note'] }, reason: 'notes are not read' },
-    { name: 'rest', action: 'allow', match: { tools: ['add_note', 'list_notes', 'forecast', 'watch'] } },
-  ]
-  await put('toolpolicies/default/assistant.yaml', 'ToolPolicy', { rules })
+  const { token }: { readonly token: string } = JSON.parse(await minted.text())
+  return token
+}
+
+async function callModel(up: Up, { model, ...who }: ModelCall) {
+  const token = await mintToken(up, { ...who, scopes: ['models:chat'] })
+  const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/llm/chat/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, max_completion_tokens: 50_000, messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  return { status: response.status, text: await response.text() }
 }
 
 async function callTool(up: Up, call: ToolCall): Promise<string> {
   const { session, server = 'notes', tool, args = {}, user = 'uma', signal } = call
-  const minted = await fetch(`${up.env.PLAT_IDENTITY_URL}/v1/token`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${up.env.PLAT_BROKER_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      namespace: 'default',
-      agent: 'assistant',
-      session,
-      user,
-      tier: 'tier-0',
-      scopes: ['tools:notes', 'tools:weather'],
-      ttlSeconds: 600,
-    }),
-  })
-  const { token }: { readonly token: string } = JSON.parse(await minted.text())
+  const token = await mintToken(up, { agent: 'assistant', session, user, scopes: ['tools:notes', 'tools:weather'] })
   const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/${server}`, {
     method: 'POST',
     headers: {
