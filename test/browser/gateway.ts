@@ -58,10 +58,12 @@ export interface ModelCall {
 export interface ConsoleSetup {
   /** Writes a ledger before the gateway starts. */
   readonly fill?: (auditPath: string) => Promise<void>
+  /** Further people who can log in, with their groups. */
+  readonly people?: Readonly<Record<string, readonly string[]>>
 }
 
 /** Starts all parts; stops those that run if a later one cannot start. */
-export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestConsole> {
+export async function startConsole({ fill, people: further = {} }: ConsoleSetup = {}): Promise<TestConsole> {
   await using started = new AsyncDisposableStack()
   const dir = tempFolder()
   const origin = `http://127.0.0.1:${await freePort()}`
@@ -69,7 +71,7 @@ export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestCon
   started.defer(() => notes.close())
   const weather = await startWeather()
   started.defer(() => weather.close())
-  const people = await startPeople(origin)
+  const people = await startPeople(origin, further)
   started.defer(() => people.close())
   const models = await startModelServer()
   started.defer(() => models.close())
@@ -100,12 +102,13 @@ export async function startConsole({ fill }: ConsoleSetup = {}): Promise<TestCon
   }
 }
 
-/** Starts the identity provider, with a person for each role. */
-function startPeople(origin: string) {
+/** Starts the identity provider, with a person for each role, and others. */
+function startPeople(origin: string, further: Readonly<Record<string, readonly string[]>>) {
+  const groups = { ada: ['leads'], vera: ['staff'], ida: ['owners'], ...further }
   const client = { client_id: 'console', token_endpoint_auth_method: 'none', require_auth_time: true }
   return startAccountsProvider({
     clients: [{ ...client, redirect_uris: [`${origin}/console/callback`] }],
-    resource: { indicator: RESOURCE, audience: AUDIENCE, groups: { ada: ['leads'], vera: ['staff'], ida: ['owners'] } },
+    resource: { indicator: RESOURCE, audience: AUDIENCE, groups },
     oldLogins: { ida: OLD_LOGIN_SECONDS },
   })
 }
@@ -123,6 +126,7 @@ async function mintToken(up: Up, requested: TokenRequest): Promise<string> {
     headers: { authorization: `Bearer ${up.env.PLAT_BROKER_TOKEN}`, 'content-type': 'application/json' },
     body: JSON.stringify({ namespace: 'default', tier: 'tier-0', ttlSeconds: 600, ...requested }),
   })
+  if (!minted.ok) throw new Error(`the broker refused a token: ${await minted.text()}`)
   const { token }: { readonly token: string } = JSON.parse(await minted.text())
   return token
 }

@@ -1,21 +1,27 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startConsole, type TestConsole } from './gateway.ts'
-import { holdCall, openStory, type Story, TIMEOUT } from './story.ts'
+import { holdCall, openStory, type Story, TIMEOUT, waitForOutcomes } from './story.ts'
 
 const MARKUP = '<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"\'><svg onload=window.hacked=1>'
 const HIDDEN = 'pay\u202eevil\u2066\u200b\u{e0041}'
 const HOSTILE = `${MARKUP}${HIDDEN}`
+/** A name of a person, at the identity provider and in the tokens of agents. */
+const PERSON = `${HIDDEN}${MARKUP}`
 /** Elements of a page, however long its texts are. */
 const ELEMENTS_MAX = 3_000
 const WIDE = { width: 1280, height: 800 }
 const PHONE = { width: 360, height: 740 }
 const RAW = /[\u202e\u2066\u200b]/
 
+/** All texts of a page that are displayed or spoken, but are no elements. */
+const SPOKEN = `[document.title, ...document.querySelectorAll('[title], [aria-label], [alt]')]
+  .map((one) => one instanceof Element ? one.getAttribute('title') + one.getAttribute('aria-label') + one.getAttribute('alt') : one).join('\\n')`
+
 let plat: TestConsole
 
 before(async () => {
-  plat = await startConsole()
+  plat = await startConsole({ people: { [PERSON]: ['leads', 'owners'] } })
 })
 
 after(() => plat.close())
@@ -25,6 +31,7 @@ async function assertHarmless({ page, open, assertCalm }: Story, paths: readonly
   for (const path of paths) {
     await open(path)
     assert.doesNotMatch(await page.locator('body').innerText(), RAW, path)
+    assert.doesNotMatch(String(await page.evaluate(SPOKEN)), RAW, `titles and labels of ${path}`)
     for (const size of [PHONE, WIDE]) {
       await page.setViewportSize(size)
       const where = `${path} at ${size.width} px`
@@ -119,5 +126,36 @@ test(
     const refused = await plat.callTool({ session: 'deeper', tool: 'delete_note', args: { deep: nested(10_000) } })
     assert.match(refused, /levels|deep|nest/i)
     await assertHarmless(story, ['sessions/default%2Fassistant%2Fdeeper', 'ledger'])
+  },
+)
+
+test(
+  'models that agents name, users of their calls, and people who log in are text on every page that lists them',
+  TIMEOUT,
+  async (t) => {
+    const who = { agent: 'assistant', session: 'models', user: PERSON }
+    assert.equal((await plat.callModel({ ...who, model: MARKUP })).status, 200)
+    assert.equal((await plat.callModel({ ...who, model: HIDDEN })).status, 400, 'such names are refused')
+    await waitForOutcomes(plat, 'models')
+    for (const named of [{ session: MARKUP }, { session: HIDDEN }, { agent: HIDDEN }])
+      await assert.rejects(plat.callModel({ ...who, ...named, model: 'small-1' }), /use letters, digits/)
+    const path = await holdCall(t, plat, { session: 'models', args: { a: 1 }, user: PERSON })
+    const story = await openStory(t, plat, { person: PERSON })
+    const { page, open } = story
+    await open(path)
+    await page.getByRole('button', { name: 'Deny d' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Deny', exact: true }).click()
+    const voter = page.locator('main .hidden-char', { hasText: 'U+202E' })
+    await voter.first().waitFor()
+    await page.locator('header .hidden-char', { hasText: 'U+202E' }).first().waitFor()
+    const pages = [path, 'now', 'approvals?state=denied', 'sessions', 'sessions/default%2Fassistant%2Fmodels', 'access']
+    await assertHarmless(story, pages)
+    const all = await openStory(t, plat)
+    const groups = ['agent', 'user', 'model', 'target', 'session'].map((group) => `costs?by=${group}`)
+    await assertHarmless(all, [...pages, ...groups, 'servers', 'policy', 'ledger', 'ledger?session=models'])
+    await all.open('costs?by=model')
+    await all.page.getByText(MARKUP, { exact: true }).waitFor()
+    await all.open('costs?by=user')
+    await all.page.locator('main .hidden-char', { hasText: 'U+202E' }).first().waitFor()
   },
 )
