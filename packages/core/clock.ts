@@ -31,7 +31,7 @@ export const systemClock: Clock = {
 }
 
 /** Keeps the process alive, which timers of a clock do not, until the returned function is called. */
-export function holdProcess(): () => void {
+export function keepAlive(): () => void {
   const timer = setInterval(() => {}, LONGEST_TIMER_MS)
   return () => clearInterval(timer)
 }

@@ -4,7 +4,7 @@ export { rfc3339, rfc3339Micros } from './amounts/rfc3339.ts'
 export { Backoff, type BackoffOptions } from './backoff.ts'
 export { decodeBase64url, encodeBase64url } from './base64url.ts'
 export { type BuildInfo, buildInfo } from './build.ts'
-export { type Clock, holdProcess, systemClock, TestClock } from './clock.ts'
+export { type Clock, keepAlive, systemClock, TestClock } from './clock.ts'
 export { ByteBuffer } from './collections/byte-buffer.ts'
 export { ExpiringMap, type ExpiringOptions } from './collections/expiring.ts'
 export { LinkedMap } from './collections/linked-map.ts'
@@ -42,7 +42,6 @@ export {
   withoutElements,
   withoutMembers,
 } from './json/spans.ts'
-export { keepAwake } from './keep-awake.ts'
 export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,

@@ -1,8 +1,8 @@
 import {
   Backoff,
   type Clock,
-  holdProcess,
   type Ids,
+  keepAlive,
   type PoolObserver,
   reasonOf,
   type SharedPool,
@@ -89,7 +89,7 @@ export class KeyCalls {
       throw new KeyServiceError('overloaded', `${key}: too many requests wait for the key service (${bound})`)
     }
     // A command would end during the pause before an attempt.
-    const letEnd = holdProcess()
+    const letEnd = keepAlive()
     try {
       const result = await this.#inTime(call, () => this.#attempts(attempt, started + OPERATION_MS))
       report('ok')

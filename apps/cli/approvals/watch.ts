@@ -1,4 +1,4 @@
-import { type Clock, keepAwake, LruCache, systemClock } from '@plat/core'
+import { type Clock, keepAlive, LruCache, systemClock } from '@plat/core'
 import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
 import { currentEnv, type FoundGateway, findGateway } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
@@ -65,7 +65,7 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
     over = true
   })
   // The clock's timers do not keep the process alive, and here nothing else might.
-  const letEnd = keepAwake()
+  const letEnd = keepAlive()
   try {
     while (!over) {
       await watch.refresh()

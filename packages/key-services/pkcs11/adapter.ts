@@ -4,6 +4,10 @@ import { perform } from './operations.ts'
 import { HELLO, type HelperKey, type HelperOperation, type HelperRequest, type HelperResponse } from './protocol.ts'
 import { RefusedError } from './tool.ts'
 
+const MAX_TOOLS = 4
+const waiting: HelperRequest[] = []
+let running = 0
+
 /**
  * The helper for PKCS#11 tokens that plat has: reads requests from standard input and runs `pkcs11-tool` of OpenSC for each
  * (docs/pkcs11-helper.md). Ends with its input.
@@ -11,8 +15,22 @@ import { RefusedError } from './tool.ts'
 process.stdout.write(`${HELLO}\n`)
 createInterface({ input: process.stdin }).on('line', (line) => {
   const request = readRequest(line)
-  if (request !== null) void respond(request)
+  if (request === null) return
+  waiting.push(request)
+  next()
 })
+
+/** Runs as many tools at a time as the lock of a token in software bears; plat bounds how many requests wait. */
+function next(): void {
+  if (running >= MAX_TOOLS) return
+  const request = waiting.shift()
+  if (request === undefined) return
+  running++
+  respond(request).finally(() => {
+    running--
+    next()
+  })
+}
 
 async function respond(request: HelperRequest): Promise<void> {
   const { id } = request

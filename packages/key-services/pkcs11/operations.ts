@@ -2,7 +2,7 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { type JsonObject, systemClock, systemIds } from '@plat/core'
 import { findKey, findToken, type TokenSlot } from './objects.ts'
 import type { HelperKey, HelperRequest } from './protocol.ts'
-import { RefusedError, runTool, type ToolOptions } from './tool.ts'
+import { RefusedError, runTool, ToolError, type ToolOptions } from './tool.ts'
 
 /** Longest message of Ed25519: `pkcs11-tool` passes it to the token in one part, as the mechanism requires. */
 const MAX_EDDSA_BYTES = 1024
@@ -10,6 +10,8 @@ const MAX_EDDSA_BYTES = 1024
 const SHA256_PREFIX = Buffer.from('3031300d060960864801650304020105000420', 'hex')
 const IV_BYTES = 16
 const WRAP_MECHANISM = 'AES-CBC-PAD'
+/** After so many general errors the bytes are assumed to be wrapped by another key. */
+const UNWRAP_ATTEMPTS = 3
 
 /** Performs one request. Throws `RefusedError` for what fails the same way again. */
 export async function perform(request: HelperRequest, env: NodeJS.ProcessEnv): Promise<JsonObject> {
@@ -82,14 +84,18 @@ async function wrap({ options, token, id }: KeyPlace, plain: Buffer): Promise<Bu
   return Buffer.concat([iv, await runTool(options, args, plain)])
 }
 
+/** Returns null for bytes that the key has not wrapped: tokens report them as damaged data, or by an error that has other causes as well. */
 async function unwrap({ options, token, id }: KeyPlace, wrapped: Buffer): Promise<Buffer | null> {
   const iv = wrapped.subarray(0, IV_BYTES).toString('hex')
   const args = ['--slot', token.slot, '--decrypt', '--mechanism', WRAP_MECHANISM, '--iv', iv, '--id', id]
-  try {
-    return await runTool(options, args, wrapped.subarray(IV_BYTES))
-  } catch (error) {
-    if (error instanceof RefusedError && /^CKR_(?:ENCRYPTED_DATA|DATA|GENERAL)/.test(error.code)) return null
-    throw error
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await runTool(options, args, wrapped.subarray(IV_BYTES))
+    } catch (error) {
+      if (error instanceof RefusedError && /^CKR_(?:ENCRYPTED_DATA|DATA)_/.test(error.code)) return null
+      if (!(error instanceof ToolError) || error.code !== 'CKR_GENERAL_ERROR') throw error
+      if (attempt === UNWRAP_ATTEMPTS) return null
+    }
   }
 }
 

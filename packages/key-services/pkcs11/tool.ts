@@ -23,6 +23,18 @@ export class RefusedError extends Error {
   }
 }
 
+/** A failure that may pass. */
+export class ToolError extends Error {
+  /** Return value of PKCS#11, such as `CKR_GENERAL_ERROR`; empty if there is none. */
+  readonly code: string
+
+  constructor(message: string, code: string) {
+    super(message)
+    this.name = 'ToolError'
+    this.code = code
+  }
+}
+
 export interface ToolOptions {
   readonly modulePath: string
   /** Path of the file that holds the PIN; null: `PLAT_PKCS11_PIN`. */
@@ -32,12 +44,12 @@ export interface ToolOptions {
 
 /** Return values that repeat until a person changes something. */
 const FINAL =
-  /CKR_(?:PIN_\w+|USER_PIN_\w+|KEY_TYPE_INCONSISTENT|KEY_FUNCTION_NOT_PERMITTED|KEY_SIZE_RANGE|MECHANISM_INVALID|MECHANISM_PARAM_INVALID|FUNCTION_NOT_SUPPORTED|ENCRYPTED_DATA_INVALID|ENCRYPTED_DATA_LEN_RANGE|DATA_INVALID|DATA_LEN_RANGE|GENERAL_ERROR|OBJECT_HANDLE_INVALID)/
+  /CKR_(?:PIN_\w+|USER_PIN_\w+|KEY_TYPE_INCONSISTENT|KEY_FUNCTION_NOT_PERMITTED|KEY_SIZE_RANGE|MECHANISM_INVALID|MECHANISM_PARAM_INVALID|FUNCTION_NOT_SUPPORTED|ENCRYPTED_DATA_INVALID|ENCRYPTED_DATA_LEN_RANGE|DATA_INVALID|DATA_LEN_RANGE|OBJECT_HANDLE_INVALID)/
 
 /** PINs that a token has refused, as hashes: each further attempt could lock the token. */
 const refusedPins = new Set<string>()
 
-/** Runs `pkcs11-tool` with a login. Returns its output. Throws `RefusedError`, or another error for what may pass. */
+/** Runs `pkcs11-tool` with a login. Returns its output. Throws `RefusedError`, or `ToolError` for what may pass. */
 export async function runTool(options: ToolOptions, args: readonly string[], input?: Uint8Array): Promise<Buffer> {
   const pin = await pinOf(options)
   const mark = createHash('sha256')
@@ -105,7 +117,8 @@ function failureOf(errors: string): Error {
   if (/error: (?:Private|Public|Secret) key not found/i.test(errors))
     return new RefusedError('the token has no such key')
   if (/Mechanism \S+ illegal or not supported/.test(errors)) return new RefusedError('pkcs11-tool lacks the mechanism')
-  return new Error(
+  return new ToolError(
     code === '' ? 'pkcs11-tool failed: the module or the token is not available' : `the token failed: ${code}`,
+    code,
   )
 }

@@ -1,4 +1,4 @@
-import { Backoff, type Clock, type Ids, keepAwake, reasonOf, type SharedPool } from '@plat/core'
+import { Backoff, type Clock, type Ids, keepAlive, reasonOf, type SharedPool } from '@plat/core'
 import type { Journals } from '../journals.ts'
 import type { Leadership } from '../leadership.ts'
 import { Continuity } from './continuity.ts'
@@ -134,7 +134,7 @@ async function reach(options: PostgresStateOptions, continuity: Continuity): Pro
       // Logs only the first of consecutive failures.
       if (failures === 0) warn(`${error.message}; it is tried again for ${startWaitMs / 1000} seconds`)
       // Nothing else may keep a process alive that has no connection yet.
-      const letEnd = keepAwake()
+      const letEnd = keepAlive()
       await new Promise<void>((resolve) => clock.after(pauseMs, resolve))
       letEnd()
     }
