@@ -10,11 +10,14 @@ export const TIMEOUT = { timeout: 600_000 }
 /** Of each wait for an element or a page, in milliseconds. */
 const WAIT_MS = 120_000
 
+const CUT_HEADERS = `[...document.querySelectorAll('[role=columnheader]')]
+  .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).map(({ textContent }) => textContent)`
+
 /** A browser with one page, for one test alone. */
 export interface Story {
   readonly page: Page
   open(path: string): Promise<void>
-  /** Nothing ran, nothing was refused by the policy of the page, nothing was requested elsewhere, and nothing is wider than the window. */
+  /** Nothing ran, nothing was refused by the policy of the page, nothing was requested elsewhere, nothing is wider than the window, and every column has room for its header. */
   assertCalm(where: string): Promise<void>
 }
 
@@ -56,6 +59,7 @@ export async function openStory(
       assert.equal(await page.locator('main script, main img, main svg, main iframe').count(), 0, where)
       const widths = 'document.documentElement.scrollWidth - window.innerWidth'
       assert.ok(Number(await page.evaluate(widths)) <= 0, `${where}: wider than the window`)
+      assert.deepEqual(await page.evaluate(CUT_HEADERS), [], `${where}: headers of columns that are cut off`)
       assert.deepEqual(watched, { problems: [], foreign: [] }, where)
     },
   }

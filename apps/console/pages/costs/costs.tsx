@@ -153,7 +153,7 @@ function columnsOf(group: Group, most: number): readonly Column<Total>[] {
       cell: ({ micros }) => [...micros].map(([currency, amount]) => money(amount, currency)).join(' + ') || '–',
     },
     { name: 'Share', width: '2fr', cell: (total) => <Share of={sum(total) / most} /> },
-    { name: 'Calls', width: '6rem', isNumber: true, isMain: true, cell: ({ calls }) => count(calls) },
+    { name: 'Calls', width: '6rem', isNumber: true, cell: ({ calls }) => count(calls) },
     { name: 'Denied', width: '6rem', isNumber: true, cell: ({ denied }) => count(denied) },
     { name: 'Tokens in', width: '8rem', isNumber: true, cell: ({ promptTokens }) => count(promptTokens) },
     { name: 'Tokens out', width: '8rem', isNumber: true, cell: ({ completionTokens }) => count(completionTokens) },

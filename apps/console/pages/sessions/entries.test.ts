@@ -43,6 +43,23 @@ test('a page that begins in the middle of a call shows it from its computed star
   assert.equal(entry?.startMs, Date.parse(at(5)))
 })
 
+test('a call that waited for its approval begins with its request, before the approval', () => {
+  const entries = entriesOf([
+    line(2, { kind: 'approval', approval: 'q', event: 'created' }),
+    line(5, { kind: 'approval', approval: 'q', event: 'granted' }),
+    line(6, { kind: 'intent', call: 'a', tool: 'delete' }),
+    line(7, { kind: 'outcome', call: 'a', tool: 'delete', ms: 6000, result: 'completed' }),
+  ])
+  assert.deepEqual(
+    entries.map(({ seq, startMs, ms }) => [seq, startMs, ms]),
+    [
+      [7, Date.parse(at(1)), 6000],
+      [2, Date.parse(at(2)), null],
+      [5, Date.parse(at(5)), null],
+    ],
+  )
+})
+
 test('calls are added up by group, with currencies apart, refusals, tokens and energy', () => {
   const totals = new Totals()
   const rec = {

@@ -38,7 +38,7 @@ export function entriesOf(lines: readonly Line[]): readonly Entry[] {
     const begun = entries.get(key)
     entries.set(key, isOutcome ? endedCall(line, key, begun) : entryOf(line, key))
   }
-  return [...entries.values()]
+  return [...entries.values()].toSorted((one, other) => one.startMs - other.startMs)
 }
 
 function entryOf(line: Line, key: string): Entry {
@@ -76,7 +76,8 @@ function endedCall(line: Line, key: string, begun: Entry | undefined): Entry {
   const result = textIn(rec, 'result') ?? 'ended'
   return {
     ...entryOf(line, key),
-    startMs: begun?.startMs ?? Date.parse(rec.at) - ms,
+    // A call begins before its intent, which it may have waited for: for an approval, for a rate.
+    startMs: Math.min(begun?.startMs ?? Number.POSITIVE_INFINITY, Date.parse(rec.at) - ms),
     ms,
     tone: result === 'completed' ? 'good' : result === 'denied' ? 'bad' : 'warn',
     state: result,

@@ -27,6 +27,9 @@ export function Timeline({
   )
 }
 
+/** Width of the bar of an event without a duration: `min-width` in the style sheet. */
+const LEAST_BAR_PX = 3
+
 /** Beginning of the first and end of the last event. */
 function spanOf(entries: readonly Entry[]): { readonly from: number; readonly to: number } {
   let [from, to] = [Number.POSITIVE_INFINITY, 0]
@@ -66,7 +69,6 @@ function columnsOf(from: number, to: number): readonly Column<Entry>[] {
       name: 'Time',
       width: '5.5rem',
       isNumber: true,
-      isMain: true,
       cell: ({ ms }) => (ms === null ? '' : duration(ms)),
     },
     {
@@ -120,7 +122,10 @@ function Bar({
   const share = (value: number) => `${((value / (to - from)) * 100).toFixed(3)}%`
   return (
     <span class="waterfall" aria-hidden="true">
-      <span class={`bar ${tone}`} style={{ left: share(startMs - from), width: share(ms ?? 0) }} />
+      <span
+        class={`bar ${tone}`}
+        style={{ left: `min(${share(startMs - from)}, 100% - ${LEAST_BAR_PX}px)`, width: share(ms ?? 0) }}
+      />
     </span>
   )
 }
