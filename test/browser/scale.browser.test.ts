@@ -12,6 +12,8 @@ const RECORDS = 100_000
 const AGENTS = 4
 /** Records that wait for the disk at a time. */
 const BATCH = 2_000
+/** A list without further rows for so long does not go on, in milliseconds. */
+const STALL_MS = 120_000
 /** Elements of a page while a list of any length is scrolled. */
 const ELEMENTS_MAX = 1_500
 
@@ -55,6 +57,7 @@ async function browse(page: Page, rows: number): Promise<Browsed> {
     const box = document.querySelector('.table-body')
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve))
     let [elements, longestFrame, rows, last] = [0, 0, 0, await frame()]
+    let [loadedRows, loadedAt] = [0, last]
     while (rows < ${rows}) {
       box.scrollTop = box.scrollHeight
       const now = await frame()
@@ -62,6 +65,8 @@ async function browse(page: Page, rows: number): Promise<Browsed> {
       last = now
       elements = Math.max(elements, document.querySelectorAll('*').length)
       rows = Number((document.querySelector('.table-foot').textContent.match(/[\\d,]+/) ?? ['0'])[0].replaceAll(',', ''))
+      if (rows > loadedRows) [loadedRows, loadedAt] = [rows, now]
+      if (now - loadedAt > ${STALL_MS}) throw new Error('no further rows: ' + document.querySelector('.table-foot').textContent)
     }
     return { rows, elements, longestFrame: Math.round(longestFrame) }
   })()`)
