@@ -48,7 +48,7 @@ function oneLine(text: string, plat: Command): string {
     .replace(/--(?=\w)/g, '-')
     .trim()
     .split('\n')
-  const [, unknown] = /unknown command '(.+)'$/.exec(problem) ?? []
+  const unknown = problem.endsWith("'") ? problem.slice(0, -1).split("unknown command '", 2)[1] : undefined
   const [, similar] = /^\(Did you mean (.+)\?\)$/.exec(hint) ?? []
   const meant = similar ?? (unknown === undefined ? undefined : placesOf(unknown, plat))
   if (meant !== undefined) return `${problem}; did you mean ${meant}?`

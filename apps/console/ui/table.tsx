@@ -30,6 +30,8 @@ const ROW_PX = 40
 const SPARE_ROWS = 8
 /** The next page is loaded when the end is this near. */
 const AHEAD_ROWS = 30
+/** A page that could not be loaded is requested again after this time, in milliseconds, while its rows are in view. */
+const RETRY_MS = 3_000
 
 /** A table of any length: only rows near the visible part are in the document, and further pages are loaded while it is scrolled. */
 export function Table<T>(props: TableProps<T>) {
@@ -91,10 +93,16 @@ function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { reado
   const look = () => {
     if (box.current !== null) setView({ top: box.current.scrollTop, height: box.current.clientHeight })
   }
+  const isNearEnd = last >= items.length - AHEAD_ROWS && view.top > 0
   useEffect(look, [items.length])
   useEffect(() => {
-    if (pages.more !== null && pages.error === null && last >= items.length - AHEAD_ROWS && view.top > 0) pages.more()
+    if (pages.more !== null && pages.error === null && isNearEnd) pages.more()
   })
+  useEffect(() => {
+    if (pages.error === null || pages.more === null || !isNearEnd) return
+    const timer = setTimeout(pages.more, RETRY_MS)
+    return () => clearTimeout(timer)
+  }, [pages.error, isNearEnd])
   const pressed = (event: KeyboardEvent) => {
     const to = targetOf(event.key, active, { rows: items.length, page: Math.floor(view.height / ROW_PX) - 1 })
     const chosen = items[active]

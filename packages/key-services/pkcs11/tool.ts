@@ -111,8 +111,11 @@ function execute(args: readonly string[], env: NodeJS.ProcessEnv, input?: Uint8A
 
 /** Repeats only return values of PKCS#11 and known texts: other output could have anything in it. */
 function failureOf(errors: string): Error {
-  const codes = [...errors.matchAll(/error: [^\n]*?(CKR_[A-Z_]+)/g)].map(([, code = '']) => code)
-  const code = codes.at(-1) ?? ''
+  const [line = ''] = errors
+    .split('\n')
+    .filter((text) => text.includes('error: ') && text.includes('CKR_'))
+    .slice(-1)
+  const [code = ''] = /CKR_[A-Z_]+/.exec(line) ?? []
   if (FINAL.test(code)) return new RefusedError(`the token refused: ${code}`, code)
   if (/error: (?:Private|Public|Secret) key not found/i.test(errors))
     return new RefusedError('the token has no such key')

@@ -31,8 +31,8 @@ export const MAX_LEGAL_HOLDS = 1000
 /** The form in which the ledger writes times, as far as it is given. */
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)?$/
 const SEQ = /^\d{1,15}$/
-/** A name that contains two dots has a slash, or a scope before it. */
-const RANGE = /^\d[\dT:.Z-]*\.\.\d[\dT:.Z-]*$/
+/** An end of a range: a name that contains two dots has a slash, or a scope before it. */
+const RANGE_END = /^\d[\dT:.Z-]*$/
 
 /** File of legal holds beside a ledger. */
 function legalHoldsPath(ledgerPath: string): string {
@@ -44,10 +44,8 @@ function legalHoldsPath(ledgerPath: string): string {
  * scope may be left out before a name with its namespace. Returns null when it is none of them.
  */
 export function readHoldTarget(text: string): HoldTarget | null {
-  if (RANGE.test(text)) {
-    const [from = '', to = ''] = text.split('..')
-    return rangeOf(from, to)
-  }
+  const [from = '', to = '', ...more] = text.split('..')
+  if (more.length === 0 && RANGE_END.test(from) && RANGE_END.test(to)) return rangeOf(from, to)
   const [, scope, name = ''] = /^(?:(agent|session):)?(.*)$/s.exec(text) ?? []
   const target = scope === 'agent' && !name.includes('/') ? `default/${name}` : name
   const names = target.split('/')
