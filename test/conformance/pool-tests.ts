@@ -58,7 +58,7 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
   ],
   stored_responses: [
     `${GATEWAY}/targets/models/stored/contents.test.ts`,
-    'an agent at its share of stored responses loses its oldest, while another agent loses none',
+    'an agent at its share of stored responses loses only its oldest for a new one, while another agent loses none',
   ],
   stored_files: [
     `${GATEWAY}/targets/models/stored/contents.test.ts`,

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { after } from '../app/clock.ts'
 import type { Pages } from '../app/query.ts'
 import { count } from './format.ts'
 import { Empty, Problem } from './parts.tsx'
@@ -100,8 +101,7 @@ function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { reado
   })
   useEffect(() => {
     if (pages.error === null || pages.more === null || !isNearEnd) return
-    const timer = setTimeout(pages.more, RETRY_MS)
-    return () => clearTimeout(timer)
+    return after(RETRY_MS, pages.more)
   }, [pages.error, isNearEnd])
   const pressed = (event: KeyboardEvent) => {
     const to = targetOf(event.key, active, { rows: items.length, page: Math.floor(view.height / ROW_PX) - 1 })
