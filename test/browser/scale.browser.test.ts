@@ -66,7 +66,7 @@ async function browse(page: Page, rows: number): Promise<Browsed> {
       elements = Math.max(elements, document.querySelectorAll('*').length)
       rows = Number((document.querySelector('.table-foot').textContent.match(/[\\d,]+/) ?? ['0'])[0].replaceAll(',', ''))
       if (rows > loadedRows) [loadedRows, loadedAt] = [rows, now]
-      if (now - loadedAt > ${STALL_MS}) throw new Error('no further rows: ' + document.querySelector('.table-foot').textContent)
+      if (now - loadedAt > ${STALL_MS}) throw new Error('no further rows: ' + [box.scrollTop, box.scrollHeight, box.clientHeight, box.firstElementChild.style.height, box.firstElementChild.lastElementChild.style.top, document.querySelector('.table-foot').innerText].join(' | '))
     }
     return { rows, elements, longestFrame: Math.round(longestFrame) }
   })()`)

@@ -31,6 +31,8 @@ const ROW_PX = 40
 const SPARE_ROWS = 8
 /** The next page is loaded when the end is this near. */
 const AHEAD_ROWS = 30
+/** The position is read again after this time without a rendering, in milliseconds. */
+const LOOK_AGAIN_MS = 300
 /** A page that could not be loaded is requested again after this time, in milliseconds, while its rows are in view. */
 const RETRY_MS = 3_000
 
@@ -92,10 +94,14 @@ function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { reado
   const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS)
   const last = Math.min(items.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS)
   const look = () => {
-    if (box.current !== null) setView({ top: box.current.scrollTop, height: box.current.clientHeight })
+    if (box.current === null) return
+    const { scrollTop: top, clientHeight: height } = box.current
+    setView((before) => (before.top === top && before.height === height ? before : { top, height }))
   }
   const isNearEnd = last >= items.length - AHEAD_ROWS && view.top > 0
   useEffect(look, [items.length])
+  // A scroll event can be lost while rows are added.
+  useEffect(() => after(LOOK_AGAIN_MS, look))
   useEffect(() => {
     if (pages.more !== null && pages.error === null && isNearEnd) pages.more()
   })
