@@ -87,21 +87,27 @@ function TableFoot<T>({ pages }: { readonly pages: Pages<T> }) {
   )
 }
 
-function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { readonly items: readonly T[] }) {
-  const box = useRef<HTMLDivElement>(null)
+/** The part of a list that can be seen, in pixels. `look` reads it again. */
+function useView(box: { readonly current: HTMLDivElement | null }, rows: number) {
   const [view, setView] = useState({ top: 0, height: 600 })
-  const [active, setActive] = useState(0)
-  const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS)
-  const last = Math.min(items.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS)
   const look = () => {
     if (box.current === null) return
     const { scrollTop: top, clientHeight: height } = box.current
     setView((before) => (before.top === top && before.height === height ? before : { top, height }))
   }
-  const isNearEnd = last >= items.length - AHEAD_ROWS && view.top > 0
-  useEffect(look, [items.length])
+  useEffect(look, [rows])
   // A scroll event can be lost while rows are added.
   useEffect(() => after(LOOK_AGAIN_MS, look))
+  return { view, look }
+}
+
+function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { readonly items: readonly T[] }) {
+  const box = useRef<HTMLDivElement>(null)
+  const { view, look } = useView(box, items.length)
+  const [active, setActive] = useState(0)
+  const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS)
+  const last = Math.min(items.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS)
+  const isNearEnd = last >= items.length - AHEAD_ROWS && view.top > 0
   useEffect(() => {
     if (pages.more !== null && pages.error === null && isNearEnd) pages.more()
   })
