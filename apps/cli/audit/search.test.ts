@@ -29,6 +29,10 @@ const APPROVAL = callId(12)
 const HOSTILE = '=cmd|"/C calc"!A0'
 /** Two cells where commas are decimal separators, one of them a formula. */
 const INNER = 'a; =1+1'
+const HITS = [
+  { action: 'redact', count: 2, detector: 'iban', direction: 'arguments' },
+  { action: 'audit', count: 1, detector: 'email\u202e', direction: 'response' },
+]
 const signer = ephemeralSigner()
 let ledger: SegmentedLedger
 let path = ''
@@ -38,7 +42,15 @@ function recordOf(seq: number): object {
   if (seq === 13) return { kind: 'approval', approval: APPROVAL, event: 'granted', by: 'bob', call: undefined }
   if (seq === 15) return { call: CALL, approval: APPROVAL, policy: 'default/p', rule: 'ask' }
   if (seq === 16)
-    return { call: CALL, costMicros: 1200, currency: 'EUR', action: 'allow', policy: 'default/p', rule: 'ask' }
+    return {
+      dlp: HITS,
+      call: CALL,
+      costMicros: 1200,
+      currency: 'EUR',
+      action: 'allow',
+      policy: 'default/p',
+      rule: 'ask',
+    }
   if (seq === 20)
     return { kind: 'decision', call: callId(20), action: 'deny', code: 'policy_denied', result: undefined }
   if (seq === 25) return { tool: INNER }
@@ -173,6 +185,7 @@ test('a Parquet file has all records with their types, and is there only when it
   assert.equal(rows.length, 44)
   const row = rows[16]
   assert.deepEqual([row?.seq, row?.tool, row?.costMicros, row?.user], [16n, 'add_note', 1200n, 'alice'])
+  assert.deepEqual([row?.dlpHits, rows[15]?.dlpHits], [3n, null])
   assert.deepEqual(row?.at, new Date(timeOfRecord(16)))
   assert.deepEqual(JSON.parse(String(row?.record)), JSON.parse(ledger.files[1]?.lines[16 - 11] ?? '').rec)
   await assert.rejects(exported({ output: join(folder, 'none', 'x.csv') }), /cannot be written: .*ENOENT/)
@@ -205,6 +218,7 @@ test('show leads from a call to its approval, cost, rule, and the receipt that i
     /^target +notes\/add_note$/m,
     /^policy +default\/p$/m,
     /^cost +0\.001200 EUR$/m,
+    /^dlp +iban in arguments: 2 redact, email\? in response: 1 audit$/m,
     new RegExp(`^approval +${APPROVAL} granted by bob$`, 'm'),
     /^rule at +toolpolicies\/default\/p\.yaml:1$/m,
     /^records +13, 15, 16$/m,

@@ -2,7 +2,7 @@ import { rfc3339Micros } from '@plat/core'
 import { earliestOf, type RecordFilter } from '@plat/ledger'
 import { type LedgerSource, type SourceRecord, searchRecords } from './ledger-source.ts'
 import { CommandError, plain } from './output.ts'
-import { eventOf, targetOf, textOf } from './record.ts'
+import { eventOf, hitsOf, targetOf, textOf } from './record.ts'
 
 /**
  * Returns the records of a call, and of the approval that it used. The id of a call says when it began, so that the ledger before is searched only
@@ -70,6 +70,7 @@ export function decisionRows(records: readonly SourceRecord[], wide: boolean): R
     status: number('status'),
     took: number('ms', ' ms'),
     cost: costOf(known),
+    dlp: dlpOf(known),
     approval: approvalOf(records),
     events: records.map(({ rec }) => eventOf(rec)).join(', '),
     records: records.map(({ seq }) => seq).join(', '),
@@ -87,6 +88,13 @@ export function decisionRows(records: readonly SourceRecord[], wide: boolean): R
 function costOf({ costMicros, currency }: Readonly<Record<string, unknown>>): string {
   if (typeof costMicros !== 'number' || costMicros === 0) return ''
   return `${(costMicros / 1e6).toFixed(6)} ${textOf(currency)}`.trimEnd()
+}
+
+/** Hits by detector: `credit_card in arguments: 2 redact`. */
+function dlpOf(rec: Readonly<Record<string, unknown>>): string {
+  return hitsOf(rec)
+    .map(({ action, count, detector, direction }) => plain(`${detector} in ${direction}: ${count} ${action}`))
+    .join(', ')
 }
 
 /** Id of the approval, its decision, and the person who decided. */

@@ -42,6 +42,24 @@ function detailOf(rec: LedgerRecord['rec']): string {
   return rec.kind === 'checkpoint' ? `up to record ${String(rec.upTo)}` : textOf(rec.reason)
 }
 
+/** Hits of data-loss prevention in a record: detector, direction, action and how many. */
+export function hitsOf({ dlp }: LedgerRecord['rec']): readonly Hits[] {
+  return Array.isArray(dlp) ? dlp.filter(isHits) : []
+}
+
+interface Hits {
+  readonly action: string
+  readonly count: number
+  readonly detector: string
+  readonly direction: string
+}
+
+function isHits(value: unknown): value is Hits {
+  if (typeof value !== 'object' || value === null || !('count' in value) || typeof value.count !== 'number')
+    return false
+  return ['action', 'detector', 'direction'].every((member) => typeof Reflect.get(value, member) === 'string')
+}
+
 /** Text from the ledger for a terminal; empty for anything else. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? plain(value) : ''

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Fact, Facts } from './facts.ts'
 import type { Operation } from './operation.ts'
+import type { CountHit } from './redactor.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** Position of a call in its trace (W3C Trace Context). Ids are lower-case hex. */
@@ -112,4 +113,6 @@ export interface Call<F extends Fact = never> extends RequestContext, Parsed {
   /** 2 after an approval was granted. */
   readonly pass: 1 | 2
   readonly facts: Readonly<Pick<Facts, F>>
+  /** Counts hits of data-loss prevention for the records of the call. Absent in tests of parts that record none. */
+  readonly countHit?: CountHit
 }

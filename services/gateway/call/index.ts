@@ -50,7 +50,14 @@ export { definedTools, searchesByItself, switchedOnTools } from './hosted.ts'
 export { MEDIA_UNITS, type MediaDemand, type MediaUse, MODEL_SCOPES, modelScopeOf } from './media.ts'
 export { ALL_ROUTES, ALL_SERVERS, type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
-export type { RedactionScope, Redactor, TextRedactor } from './redactor.ts'
+export type {
+  CountHit,
+  DlpAction,
+  DlpDirection,
+  RedactionScope,
+  Redactor,
+  TextRedactor,
+} from './redactor.ts'
 export {
   type Ending,
   type Frame,

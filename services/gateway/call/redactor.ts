@@ -1,6 +1,14 @@
 import type { Steps } from '@plat/core'
 import type { Denial } from './denial.ts'
 
+/** Action of a DLP profile for a hit. */
+export type DlpAction = 'audit' | 'redact' | 'deny'
+
+export type DlpDirection = 'arguments' | 'response'
+
+/** Counts one hit of a detector. */
+export type CountHit = (detector: string, direction: DlpDirection, action: DlpAction) => void
+
 /** The parts of a JSON message that are redacted. Paths are member names of nested objects. */
 export interface RedactionScope {
   /** Only values below these paths; absent: all. */

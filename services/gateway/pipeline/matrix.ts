@@ -30,7 +30,7 @@ export interface Row {
   readonly filters: readonly StepName[]
   /** Reviews of the response, in the order in which each frame passes them. */
   readonly reviews: readonly StepName[]
-  /** `full`: every call leaves a record; `denials`: only those that were refused or failed, whose responses name their record. */
+  /** `full`: every call leaves a record; `denials`: only those that were refused or failed, whose responses name their record, or had hits of DLP. */
   readonly record: 'full' | 'denials'
   /** The call may last for hours: it always has an intent, and it is rechecked for each frame and when the snapshot changes. */
   readonly long: boolean

@@ -1,4 +1,5 @@
 import type { SourceRecord } from '../../shared/ledger-source.ts'
+import { hitsOf } from '../../shared/record.ts'
 
 /** A column of an exported table: a text, a whole number, or a time in microseconds since 1970. */
 export interface Column {
@@ -20,6 +21,7 @@ export const columns: readonly Column[] = [
   usageOf('completionTokens', 'completion'),
   ...numbersOf('costMicros'),
   ...textsOf('currency', 'argsSha256', 'approval', 'traceId'),
+  { name: 'dlpHits', type: 'number', value: hitCount },
   { name: 'hash', type: 'text', value: ({ text }) => HASH.exec(text)?.[1] ?? null },
   { name: 'record', type: 'text', value: ({ rec }) => JSON.stringify(rec) },
 ]
@@ -41,6 +43,12 @@ function usageOf(name: string, member: string): Column {
     value: ({ rec: { usage } }) =>
       typeof usage === 'object' && usage !== null ? numberIn(Reflect.get(usage, member)) : null,
   }
+}
+
+/** Null if there were none. */
+function hitCount({ rec }: SourceRecord): number | null {
+  const hits = hitsOf(rec)
+  return hits.length === 0 ? null : hits.reduce((sum, { count }) => sum + count, 0)
 }
 
 function textIn(value: unknown): string | null {

@@ -2,6 +2,7 @@ import { textIn } from '../../api/client.ts'
 import { useLoaded } from '../../app/query.ts'
 import { linkTo } from '../../app/route.ts'
 import { useShared } from '../../app/session.ts'
+import { hitsOf } from '../../ui/hits.ts'
 import { Json } from '../../ui/json.tsx'
 import { Badge, PageHead, Problem, Section } from '../../ui/parts.tsx'
 import { Name, Text } from '../../ui/text.tsx'
@@ -49,7 +50,7 @@ function Verdict({ steps }: { readonly steps: readonly Step[] | null }) {
 
 function Found({ proof, steps }: { readonly proof: Proof; readonly steps: readonly Step[] | null }) {
   const text = recordIn(proof.line)
-  const { namespace, agent, session } = membersOf(text)
+  const { namespace, agent, session, hits } = membersOf(text)
   return (
     <>
       <Section title="Record">
@@ -61,6 +62,11 @@ function Found({ proof, steps }: { readonly proof: Proof; readonly steps: readon
             </a>
           </p>
         )}
+        {hits.map(({ tone, state, direction, detectors }) => (
+          <p>
+            <Badge tone={tone}>{state}</Badge> in the {direction}: <Name of={detectors} />
+          </p>
+        ))}
         <Json text={text} label="Record" />
       </Section>
       <Section title="Proof">
@@ -112,7 +118,12 @@ function recordIn(line: string): string {
 
 function membersOf(text: string) {
   const value: unknown = parsed(text)
-  return { namespace: textIn(value, 'namespace'), agent: textIn(value, 'agent'), session: textIn(value, 'session') }
+  return {
+    namespace: textIn(value, 'namespace'),
+    agent: textIn(value, 'agent'),
+    session: textIn(value, 'session'),
+    hits: typeof value === 'object' && value !== null ? hitsOf(value) : [],
+  }
 }
 
 function parsed(text: string): unknown {

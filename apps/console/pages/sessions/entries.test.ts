@@ -60,6 +60,45 @@ test('a call that waited for its approval begins with its request, before the ap
   )
 })
 
+test('what was redacted in a call is an entry after it, and what was in its response is at its end', () => {
+  const hit = (action: string, detector: string, direction: string, count = 1) => ({
+    action,
+    count,
+    detector,
+    direction,
+  })
+  const inArguments = hit('redact', 'credit_card', 'arguments', 2)
+  const calls = [
+    line(1, { kind: 'intent', call: 'a', tool: 'add', dlp: [inArguments] }),
+    line(2, { kind: 'intent', call: 'b', tool: 'read' }),
+  ]
+  const outcome = line(5, {
+    ...{ kind: 'outcome', call: 'a', tool: 'add', result: 'completed', ms: 4000 },
+    dlp: [
+      inArguments,
+      hit('deny', 'iban', 'response'),
+      hit('redact', 'iban', 'arguments'),
+      hit('odd', '', 'arguments'),
+    ],
+  })
+  const rows = (lines: typeof calls) =>
+    entriesOf(lines).map(({ seq, startMs, state, target, detail }) => [seq, startMs, state, target, detail])
+  const redacted = 'redacted'
+  assert.deepEqual(rows(calls), [
+    [1, Date.parse(at(1)), 'running', 'add', ''],
+    [1, Date.parse(at(1)), redacted, 'add arguments', '2 credit_card'],
+    [2, Date.parse(at(2)), 'running', 'read', ''],
+  ])
+  assert.deepEqual(rows([...calls, outcome]), [
+    [5, Date.parse(at(1)), 'completed', 'add', ''],
+    [5, Date.parse(at(1)), redacted, 'add arguments', '2 credit_card, 1 iban'],
+    [2, Date.parse(at(2)), 'running', 'read', ''],
+    [5, Date.parse(at(5)), 'refused', 'add response', '1 iban'],
+  ])
+  const keys = entriesOf([...calls, outcome]).map(({ key }) => key)
+  assert.equal(new Set(keys).size, keys.length)
+})
+
 test('calls are added up by group, with currencies apart, refusals, tokens and energy', () => {
   const totals = new Totals()
   const rec = {

@@ -1,4 +1,5 @@
 import { numberIn, textIn } from '../../api/client.ts'
+import { hitsOf } from '../../ui/hits.ts'
 import type { Tone } from '../../ui/parts.tsx'
 
 /** A record as the admin API returns it. */
@@ -8,7 +9,7 @@ export interface Line {
   readonly traceUrl?: unknown
 }
 
-/** One event of a session: a call with its outcome, a refusal, or another record. */
+/** One event of a session: a call with its outcome, what was redacted in it, a refusal, or another record. */
 export interface Entry {
   readonly key: string
   /** Record with the end of it. */
@@ -17,7 +18,7 @@ export interface Entry {
   /** Null for what has no duration, and for calls that have not ended. */
   readonly ms: number | null
   readonly tone: Tone
-  /** `completed`, `denied`, `running`, `approval granted`, … */
+  /** `completed`, `denied`, `running`, `redacted`, `approval granted`, … */
   readonly state: string
   readonly target: string
   /** Code, policy and rule, labels: what else is known. */
@@ -28,17 +29,23 @@ export interface Entry {
   readonly traceUrl: string | null
 }
 
-/** Calls have an intent and an outcome, which become one entry; the order is that of the beginnings. */
+/**
+ * Calls have an intent and an outcome, which become one entry; the order is that of the beginnings. Hits of data-loss prevention are entries after that of their
+ * call: those in the arguments at its beginning, those in the response at its end.
+ */
 export function entriesOf(lines: readonly Line[]): readonly Entry[] {
   const entries = new Map<string, Entry>()
+  const hits = new Map<string, readonly Entry[]>()
   for (const line of lines) {
     const call = textIn(line.rec, 'call')
     const isOutcome = line.rec.kind === 'outcome'
     const key = call !== null && (isOutcome || line.rec.kind === 'intent') ? `call ${call}` : `record ${line.seq}`
     const begun = entries.get(key)
-    entries.set(key, isOutcome ? endedCall(line, key, begun) : entryOf(line, key))
+    const entry = isOutcome ? endedCall(line, key, begun) : entryOf(line, key)
+    entries.set(key, entry)
+    hits.set(key, hitEntries(line, entry))
   }
-  return [...entries.values()].toSorted((one, other) => one.startMs - other.startMs)
+  return [...entries.values(), ...[...hits.values()].flat()].toSorted((one, other) => one.startMs - other.startMs)
 }
 
 function entryOf(line: Line, key: string): Entry {
@@ -52,6 +59,21 @@ function entryOf(line: Line, key: string): Entry {
   if (rec.kind === 'approval') return { ...base, ...approvalState(textIn(rec, 'event') ?? '') }
   if (rec.kind === 'alert') return { ...base, tone: 'warn', state: textIn(rec, 'alert') ?? 'alert' }
   return { ...base, tone: rec.kind === 'revocation' ? 'bad' : 'neutral', state: textIn(rec, 'action') ?? rec.kind }
+}
+
+function hitEntries({ rec }: Line, call: Entry): readonly Entry[] {
+  return hitsOf(rec).map(({ direction, state, tone, detectors }) => ({
+    ...call,
+    ...{
+      key: `${call.key} ${direction} ${state}`,
+      state,
+      tone,
+      detail: detectors,
+      target: `${call.target} ${direction}`,
+    },
+    ...{ startMs: call.startMs + (direction === 'response' ? (call.ms ?? 0) : 0), ms: null },
+    ...{ costMicros: null, currency: '', approval: null, traceUrl: null },
+  }))
 }
 
 /** States whose event is not a word for people. */

@@ -198,7 +198,7 @@ test('items carry the labels of their writer to readers', async (t) => {
 })
 
 test('a store redacts findings of its profile before it stores a text, and labels readers', async (t) => {
-  const { caller, dir } = await governed(t)
+  const { caller, dir, record } = await governed(t)
   const { call } = caller()
   const store = 'careful'
   const results = await call('write', { store, key: 'card', text: `the card is ${CARD}` })
@@ -208,6 +208,8 @@ test('a store redacts findings of its profile before it stores a text, and label
   assert.equal(await call('write', { store, key: CARD.replaceAll(' ', ''), text: '' }), 'dlp_denied')
   const file = await readFile(join(dir, 'memory', 'memory.jsonl'), 'utf8')
   assert.ok(file.includes('REDACTED') && !file.includes('4111'))
+  const { dlp } = await record(({ kind, dlp }) => kind === 'outcome' && dlp !== undefined)
+  assert.deepEqual(dlp, [{ action: 'redact', count: 1, detector: 'credit_card', direction: 'arguments' }])
   assert.equal(await call('write', { store: 'lost', key: 'a', text: '' }), 'dlp_denied')
 })
 

@@ -1,11 +1,11 @@
-import { type Caller, type Denial, deny, type ToolResult, toolFailure } from '../../call/index.ts'
+import { type Caller, type Denial, deny, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
 import { type Owner, ownerOf, personOf, type TrustedIssuers } from './owner.ts'
 import { type Store, storesSlot } from './stores.ts'
 
 /** Redacts JSON before it is stored or returned. */
 export interface Screen {
-  stored(json: Uint8Array, where?: { readonly fixed: readonly (readonly string[])[] }): Redacted
-  given(json: Uint8Array, where?: { readonly left: readonly string[] }): Redacted
+  stored(json: Uint8Array, call: ToolCall, where?: { readonly fixed: readonly (readonly string[])[] }): Redacted
+  given(json: Uint8Array, call: ToolCall, where?: { readonly left: readonly string[] }): Redacted
 }
 
 /** A promise if the text is long. */

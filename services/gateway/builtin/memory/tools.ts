@@ -165,18 +165,19 @@ class MemoryTools {
   async write(
     args: { readonly key: string; readonly text: string },
     { store, owner, person, screen }: MemoryScope,
-    { identity }: ToolCall,
+    call: ToolCall,
   ): Promise<ToolResult | Denial> {
     const { memory, labelsOf, clock } = this.#parts
     const given = { key: args.key, text: args.text.toWellFormed() }
     const bytes = Buffer.from(JSON.stringify(given))
-    const screened = (await screen?.stored(bytes, { fixed: [['key']] })) ?? bytes
+    const screened = (await screen?.stored(bytes, call, { fixed: [['key']] })) ?? bytes
     if (isDenial(screened)) return screened
     const text = screened === bytes ? given.text : textIn(screened)
     if (Buffer.byteLength(text) > store.maxItemBytes) {
       return toolFailure(`arguments/text: the store ${store.name} allows at most ${store.maxItemBytes} bytes per item`)
     }
     const at = clock.now()
+    const { identity } = call
     const { agent, session } = identity
     const by = { agent, session, person }
     const taints = [...labelsOf(identity)]
@@ -228,7 +229,7 @@ class MemoryTools {
   /** Returns a response with items: redacted by the store's profile, with the labels of all of them. */
   async #respond(items: readonly Item[], answer: object, { place, call }: At): Promise<ToolResult | Denial> {
     const bytes = Buffer.from(JSON.stringify(answer))
-    const given = (await place.screen?.given(bytes, { left: ['writtenAt'] })) ?? bytes
+    const given = (await place.screen?.given(bytes, call, { left: ['writtenAt'] })) ?? bytes
     if (isDenial(given)) return given
     if (items.length > 0) {
       const labels = items.flatMap(({ taints }) => taints)

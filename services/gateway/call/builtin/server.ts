@@ -4,6 +4,7 @@ import type { CallSignal } from '../call.ts'
 import type { Denial } from '../denial.ts'
 import type { CallRequirements, Identity, Target, ToolLabels } from '../facts.ts'
 import type { Outcome } from '../outcome.ts'
+import type { CountHit } from '../redactor.ts'
 import type { Snapshot } from '../snapshot.ts'
 
 /**
@@ -38,6 +39,8 @@ export interface ToolCall extends Caller {
   readonly argsJson: Uint8Array | null
   /** Counts bytes that stay in memory until the call has ended. Returns false when the limit is reached. */
   retain(bytes: number): boolean
+  /** See `Call`. */
+  readonly countHit?: CountHit | undefined
 }
 
 /** A tool: its definition in `tools/list`, and its implementation. Created by `builtinTool`. */

@@ -111,7 +111,7 @@ const rows: readonly Row[] = [
     part: 'stored items',
     limit: MIB,
     families: { ...json, ...gaps },
-    run: (input) => screen.stored(Buffer.from(input)),
+    run: (input) => screen.stored(Buffer.from(input), {}),
   },
   {
     // One event of a model.

@@ -267,6 +267,15 @@ test('approvers see the arguments as they are forwarded', async () => {
   await admin(`/${pending?.id}/approve`, {})
   assert.match(await paying, /"result":\{"content":\[\]\}/)
   assert.ok(sent().includes(redacted))
+  // Both passes of the call scanned the arguments; its records count the one that was forwarded.
+  const paid = async () => {
+    const records = (await gateway.ledger()).map((line) => JSON.parse(line).rec)
+    return records.find(({ kind, tool }) => kind === 'outcome' && tool === 'pay')
+  }
+  await until(async () => (await paid()) !== undefined, 'the outcome')
+  assert.deepEqual((await paid()).dlp, [
+    { action: 'redact', count: 1, detector: 'credit_card', direction: 'arguments' },
+  ])
 })
 
 test('a forbidden result is refused, also within a stream', async () => {

@@ -33,7 +33,7 @@ export function createDlp({ config, ownProfile, texts, metrics }: DlpOptions): D
     redactor(call) {
       const profile = profileOf(call)
       if (profile === null || isDenial(profile)) return profile
-      return profile.response === null ? null : new Redaction(profile, profile.response, 'response', count)
+      return profile.response === null ? null : new Redaction(profile, profile.response, 'response', count(call))
     },
   }
 }

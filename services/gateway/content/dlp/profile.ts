@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import type { DlpAction } from '../../call/index.ts'
 import type { profileSchema } from './config.ts'
 import type { Detector, Row } from './detectors/detector.ts'
 import { detectorRows } from './detectors/table.ts'
@@ -8,16 +9,13 @@ import { Scanner } from './scan/scanner.ts'
 /** A profile of gateway.json with defaults. */
 export type ProfileConfig = Static<typeof profileSchema>
 
-/** Action for a hit. */
-export type Action = 'audit' | 'redact' | 'deny'
-
 const ORDER = ['off', 'audit', 'redact', 'deny'] as const
 
 /** Settings of a profile for one direction. */
 export interface Direction {
   readonly scanner: Scanner
   /** Actions for personal data and secrets. */
-  readonly action: Readonly<Record<'personal' | 'secret', Action>>
+  readonly action: Readonly<Record<'personal' | 'secret', DlpAction>>
   readonly onOversize: 'audit' | 'deny'
 }
 
@@ -31,7 +29,7 @@ export interface Profile {
   readonly streamCarryBytes: number
 }
 
-export function actionFor({ action }: Direction, { secret }: Pick<Detector, 'secret'>): Action {
+export function actionFor({ action }: Direction, { secret }: Pick<Detector, 'secret'>): DlpAction {
   return secret ? action.secret : action.personal
 }
 
@@ -49,9 +47,9 @@ export function compileProfile(name: string, config: ProfileConfig): Profile {
   }
 }
 
-type DlpAction = (typeof ORDER)[number]
+type Configured = (typeof ORDER)[number]
 
-function directionOf(config: ProfileConfig, configured: DlpAction): Direction | null {
+function directionOf(config: ProfileConfig, configured: Configured): Direction | null {
   const forSecrets = stricter(configured, config.onSecret ?? 'off')
   const isWanted = ({ secret }: Pick<Row, 'secret'>) => (secret ? forSecrets : configured) !== 'off'
   if (forSecrets === 'off') return null
@@ -63,7 +61,7 @@ function directionOf(config: ProfileConfig, configured: DlpAction): Direction | 
   }
 }
 
-function stricter(one: DlpAction, other: DlpAction): DlpAction {
+function stricter(one: Configured, other: Configured): Configured {
   return ORDER[Math.max(ORDER.indexOf(one), ORDER.indexOf(other))] ?? one
 }
 

@@ -1,15 +1,19 @@
 import { checkJson, findSpan, JsonError, runAtOnce, runInSlices, type Span, type Steps, whenReady } from '@plat/core'
-import { type Denial, deny, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../call/index.ts'
+import {
+  type CountHit,
+  type Denial,
+  type DlpDirection,
+  deny,
+  isDenial,
+  type RedactionScope,
+  type Redactor,
+  type TextRedactor,
+} from '../../call/index.ts'
 import type { Detector } from './detectors/detector.ts'
 import { findInJson, redactedJson, type ScannedText } from './json/strings.ts'
-import { type Action, actionFor, type Direction, type Profile } from './profile.ts'
+import { actionFor, type Direction, type Profile } from './profile.ts'
 import type { Hit } from './scan/scan-state.ts'
 import { type Released, TextStream } from './stream.ts'
-
-/** Counts one hit: `plat_gateway_dlp_hits_total`. */
-export type CountHit = (detector: string, direction: DirectionName, action: Action) => void
-
-export type DirectionName = 'arguments' | 'response'
 
 /** Counted when a message exceeds the scan limit of its profile. */
 export const OVERSIZE = 'oversize'
@@ -35,12 +39,12 @@ export interface RedactedMessage {
 export class Redaction implements Redactor {
   readonly #profile: Profile
   readonly #direction: Direction
-  readonly #name: DirectionName
+  readonly #name: DlpDirection
   readonly #count: CountHit
   /** Remaining characters of the scan limit for pieces. */
   #left: number
 
-  constructor(profile: Profile, direction: Direction, name: DirectionName, count: CountHit) {
+  constructor(profile: Profile, direction: Direction, name: DlpDirection, count: CountHit) {
     this.#profile = profile
     this.#direction = direction
     this.#name = name

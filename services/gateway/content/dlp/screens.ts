@@ -1,17 +1,20 @@
-import type { RedactionScope } from '../../call/index.ts'
+import type { DlpDirection, RedactionScope } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { NO_PROFILE } from './config.ts'
-import { createHitCounter } from './metrics.ts'
+import { createHitCounter, type HitCounter } from './metrics.ts'
 import { compileProfile, type Direction, type Profile, type ProfileConfig } from './profile.ts'
-import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
+import { Redaction } from './redaction.ts'
 
 /** Applies one profile to stored JSON; returns the same bytes if nothing is replaced. */
 export interface Screen {
-  /** Applies the settings for arguments, before JSON is stored. */
-  stored(json: Uint8Array, where?: RedactionScope): Redacted
-  /** Applies the settings for responses, before JSON is returned. */
-  given(json: Uint8Array, where?: RedactionScope): Redacted
+  /** Applies the settings for arguments, before JSON of a call is stored. */
+  stored(json: Uint8Array, call: Counting, where?: RedactionScope): Redacted
+  /** Applies the settings for responses, before JSON is returned to a call. */
+  given(json: Uint8Array, call: Counting, where?: RedactionScope): Redacted
 }
+
+/** The call whose hits are counted. */
+type Counting = Parameters<HitCounter>[0]
 
 /** Of a long text a promise: it is redacted in slices. */
 type Redacted = ReturnType<Redaction['message']>
@@ -36,10 +39,10 @@ export function createScreens(
   }
 }
 
-function screenOf(profile: Profile, count: CountHit): Screen {
+function screenOf(profile: Profile, count: HitCounter): Screen {
   const through =
-    (direction: Direction | null, name: DirectionName) =>
-    (json: Uint8Array, where: RedactionScope = {}) =>
-      direction === null ? json : new Redaction(profile, direction, name, count).message(json, where)
+    (direction: Direction | null, name: DlpDirection) =>
+    (json: Uint8Array, call: Counting, where: RedactionScope = {}) =>
+      direction === null ? json : new Redaction(profile, direction, name, count(call)).message(json, where)
   return { stored: through(profile.arguments, 'arguments'), given: through(profile.response, 'response') }
 }

@@ -9,8 +9,9 @@ import {
   type Target,
 } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
+import type { HitCounter } from './metrics.ts'
 import type { Profile } from './profile.ts'
-import { type CountHit, type RedactedMessage, Redaction } from './redaction.ts'
+import { type RedactedMessage, Redaction } from './redaction.ts'
 
 /** Request texts of a plane. */
 export interface RequestTexts {
@@ -25,7 +26,7 @@ export interface RedactOptions {
   readonly profileOf: (call: Call<'identity' | 'target'>) => Profile | null | Denial
   /** By kind of target; requests of other kinds are scanned as a whole and cannot be changed. */
   readonly texts: Readonly<Partial<Record<Target['kind'], RequestTexts>>>
-  readonly count: CountHit
+  readonly count: HitCounter
 }
 
 const NOTHING = { redacted: null } as const
@@ -47,7 +48,7 @@ export function createRedactStage({
       if (isDenial(profile)) return profile
       const { body } = call
       if (profile.arguments === null || body === null) return NOTHING
-      const redaction = new Redaction(profile, profile.arguments, 'arguments', count)
+      const redaction = new Redaction(profile, profile.arguments, 'arguments', count(call))
       return redact({ call, body, redaction, texts: texts[call.facts.target.kind] })
     },
   })

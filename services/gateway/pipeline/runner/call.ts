@@ -7,6 +7,8 @@ import {
   type CallSignal,
   callingAgentOf,
   type Denial,
+  type DlpAction,
+  type DlpDirection,
   deny,
   type ErrorCode,
   type Fact,
@@ -22,6 +24,7 @@ import type { LiveCall } from '../live.ts'
 import type { RunnerLog } from '../metrics.ts'
 import type { Marking } from '../stage.ts'
 import type { CallAbort } from './call-abort.ts'
+import { DlpTally } from './dlp-tally.ts'
 import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
 import type { CommonFields } from './record.ts'
@@ -187,6 +190,8 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   /** HTTP status of the upstream's response. */
   status: number
   tally: Tally
+  /** Hits of data-loss prevention in this pass; null: none. */
+  dlp: DlpTally | null
   markings: readonly Marking[]
   attempts: Outcome['attempts']
   frames: number
@@ -233,6 +238,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.outcome = null
     this.status = 0
     this.tally = nothingUsed
+    this.dlp = null
     this.markings = NO_MARKINGS
     this.attempts = NO_ATTEMPTS
     this.frames = 0
@@ -253,6 +259,11 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 
   retain(bytes: number): boolean {
     return this.request.retain(bytes)
+  }
+
+  countHit(detector: string, direction: DlpDirection, action: DlpAction): void {
+    this.dlp ??= new DlpTally()
+    this.dlp.count(detector, direction, action)
   }
 
   get long(): boolean {
@@ -316,6 +327,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.facts = new KnownFacts(this.identity, this.plan.initial)
     this.admitted = 0
     this.described = null
+    this.dlp = null
   }
 }
 

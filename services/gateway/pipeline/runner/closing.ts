@@ -189,7 +189,7 @@ export class Closing {
     const refusal = outcome.result === 'denied' || outcome.result === 'cut' ? denial : null
     if (call.plan.row.record === 'denials') {
       if (refusal !== null) return decisionRecord(call, refusal, revision)
-      if (outcome.result !== 'failed') return null
+      if (outcome.result !== 'failed' && call.dlp === null) return null
     }
     if (refusal !== null && !call.intended && !call.forwarded) {
       return decisionRecord(call, refusal, revision)

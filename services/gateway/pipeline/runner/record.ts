@@ -16,6 +16,7 @@ import {
   unresolved,
 } from '../../call/index.ts'
 import type { Marking } from '../stage.ts'
+import type { DlpTally } from './dlp-tally.ts'
 
 // The members of these records are the ledger's line format. An unknown member is absent, not null, so nulls become undefined.
 // Nested members are in canonical order, so that the ledger need not sort them. Each record is one object literal, because a spread
@@ -27,6 +28,7 @@ export interface RecordedCall extends Call<'target' | 'taints' | 'decision' | 'h
   readonly plan: { readonly row: { readonly parent: boolean } }
   readonly received: Body | null
   readonly markings: readonly Marking[]
+  readonly dlp: DlpTally | null
   /** Fields that all records of this pass share; null until the first record. */
   described: CommonFields | null
 }
@@ -74,6 +76,7 @@ function openingRecord(call: RecordedCall, denial: Denial | null, revision: stri
     engines,
     wouldBe,
     holds: denial === null ? hold?.items.map(heldItem) : undefined,
+    dlp: call.dlp?.counts,
   }
 }
 
@@ -135,6 +138,7 @@ export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Deni
     frames: outcome.frames,
     bytesUp: outcome.bytesUp,
     bytesDown: outcome.bytesDown,
+    dlp: call.dlp?.counts,
     taintsAdded: labelsOf(call.markings, 'added'),
     taintsCleared: labelsOf(call.markings, 'cleared'),
     parent: call.plan.row.parent ? (call.parent ?? undefined) : undefined,

@@ -1,3 +1,4 @@
+import { isObject } from '@plat/core'
 import { type AuditRecord, type Level, levelOf, numberOf, textOf, timeOf, titleOf } from './words.ts'
 
 /** Severities from 0 to 10. */
@@ -53,7 +54,17 @@ function extensionOf(record: AuditRecord): readonly (readonly [string, string | 
     ...numbers,
     ...customTexts,
     ...customNumbers,
+    ...labelled('cn3', 'dlpHits', dlpHitsOf(record)),
   ].flatMap(([key, value]) => (value === null ? [] : [[key, value] as const]))
+}
+
+/** Hits of data-loss prevention in the call, or null. */
+function dlpHitsOf({ rec: { dlp } }: AuditRecord): number | null {
+  if (!Array.isArray(dlp)) return null
+  return dlp.reduce((sum: number, one: unknown) => {
+    const count = isObject(one) ? one.count : undefined
+    return sum + (Number.isSafeInteger(count) ? Number(count) : 0)
+  }, 0)
 }
 
 function labelled(key: string, label: string, value: string | number | null) {

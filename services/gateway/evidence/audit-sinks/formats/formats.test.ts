@@ -172,6 +172,16 @@ test('cef has a head of seven fields, and only keys of its dictionary', () => {
   for (const record of records) assert.equal(parseCef(cef(record)).fields.length, 7)
 })
 
+test('cef has the number of hits of data-loss prevention in a call', () => {
+  const dlp = [
+    { action: 'redact', count: 2, detector: 'iban', direction: 'arguments' },
+    { action: 'audit', count: 1, detector: 'email', direction: 'response' },
+  ]
+  const { extension } = parseCef(cef(recordOf({ kind: 'outcome', ...call, dlp })))
+  assert.deepEqual([extension.cn3Label, extension.cn3], ['dlpHits', '3'])
+  assert.equal(parseCef(cef(recordOf({ kind: 'outcome', ...call }))).extension.cn3Label, undefined)
+})
+
 test('texts cannot break out of their fields in cef, and decode unchanged', () => {
   const text = fc
     .oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^[|\\= \n\ra]{1,12}$/))

@@ -99,6 +99,7 @@ async function called(context: BuiltinCall, caller: Caller): Promise<Reply | Den
     signal: call.signal,
     argsJson: call.body?.args ?? null,
     retain: (bytes) => call.retain(bytes),
+    countHit: (...hit) => call.countHit?.(...hit),
   })
   if (isDenial(result)) return result
   const { content, structuredContent, isError, attempts } = result
