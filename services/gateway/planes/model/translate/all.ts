@@ -13,7 +13,14 @@ import { readContents } from './gemini-request.ts'
 import { ContentStream, contentOf } from './gemini-response.ts'
 import { ChatReader, chatAnswer, chatRequest } from './openai.ts'
 import type { Option, Prompt, ReadPrompt } from './prompt.ts'
-import { ChatStream, completionOf, type PartWriter, type ResponseFacts, type ResponsePart } from './response-parts.ts'
+import {
+  ChatStream,
+  completionOf,
+  type PartWriter,
+  type ResponseFacts,
+  type ResponsePart,
+  type WriterContext,
+} from './response-parts.ts'
 import { readResponses } from './responses-request.ts'
 import { ResponseStream, responseOf } from './responses-response.ts'
 import {
@@ -42,15 +49,15 @@ interface Caller {
   /** Throws `UntranslatableError`. */
   read(value: JsonObject, options: readonly Option[], stream: boolean): Prompt
   /** A whole response. Throws `InvalidResponseError`. */
-  whole(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject
-  stream(facts: ResponseFacts): PartWriter
+  whole(parts: readonly ResponsePart[], context: WriterContext): JsonObject
+  stream(context: WriterContext): PartWriter
 }
 
 const CALLERS: Readonly<Record<string, Caller>> = {
-  'chat/completions': { read: readChat, whole: completionOf, stream: (facts) => new ChatStream(facts) },
-  messages: { read: readClaude, whole: messageOf, stream: (facts) => new MessageStream(facts) },
-  generateContent: { read: readContents, whole: contentOf, stream: (facts) => new ContentStream(facts) },
-  responses: { read: readResponses, whole: responseOf, stream: (facts) => new ResponseStream(facts) },
+  'chat/completions': { read: readChat, whole: completionOf, stream: (context) => new ChatStream(context) },
+  messages: { read: readClaude, whole: messageOf, stream: (context) => new MessageStream(context) },
+  generateContent: { read: readContents, whole: contentOf, stream: (context) => new ContentStream(context) },
+  responses: { read: readResponses, whole: responseOf, stream: (context) => new ResponseStream(context) },
 }
 
 /** Translation of chats for one provider. */
@@ -75,11 +82,9 @@ function chatTranslator(caller: Caller, parts: ChatParts): Translator {
       yield
       const read = parts.answer(response, facts)
       yield
-      const whole = caller.whole(read, facts)
-      yield
-      return yield* writingSteps(whole)
+      return yield* writingSteps((texts) => caller.whole(read, { facts, texts }))
     },
-    stream: (facts) => new WrittenStream(caller.stream(facts), parts.stream(facts)),
+    stream: (facts) => new WrittenStream((texts) => caller.stream({ facts, texts }), parts.stream(facts)),
   }
 }
 

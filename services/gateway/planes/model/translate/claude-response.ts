@@ -1,6 +1,7 @@
 import type { JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
 import { NestedJson } from '../../wire/nested.ts'
+import type { LongTexts } from './long-texts.ts'
 import {
   argumentsIn,
   type FinishReason,
@@ -8,6 +9,7 @@ import {
   type ResponseFacts,
   type ResponsePart,
   summaryOf,
+  type WriterContext,
 } from './response-parts.ts'
 
 const ENDS: Readonly<Record<FinishReason, string>> = {
@@ -18,7 +20,7 @@ const ENDS: Readonly<Record<FinishReason, string>> = {
 }
 
 /** A whole `message` of Anthropic's API. Throws `InvalidResponseError`. */
-export function messageOf(parts: readonly ResponsePart[], { id, model }: ResponseFacts): JsonObject {
+export function messageOf(parts: readonly ResponsePart[], { facts: { id, model }, texts }: WriterContext): JsonObject {
   const { content, finish, usage } = summaryOf(parts)
   const nested = new NestedJson()
   return {
@@ -30,8 +32,8 @@ export function messageOf(parts: readonly ResponsePart[], { id, model }: Respons
       one.kind === 'call'
         ? { ...toolUse(one), input: argumentsIn(one.json, nested) }
         : one.kind === 'text'
-          ? { type: 'text', text: one.text }
-          : { type: 'thinking', thinking: one.text, signature: '' },
+          ? { type: 'text', text: texts.of(one.text) }
+          : { type: 'thinking', thinking: texts.of(one.text), signature: '' },
     ),
     stop_reason: ENDS[finish],
     stop_sequence: null,
@@ -49,18 +51,20 @@ type BlockKind = 'text' | 'thinking' | 'tool_use'
 /** Writes the events of a streamed message. */
 export class MessageStream implements PartWriter {
   readonly #facts: ResponseFacts
+  readonly #texts: LongTexts
   #begun = false
   #index = -1
   #open: BlockKind | null = null
   #finish: FinishReason | null = null
   #usage: Usage | null = null
 
-  constructor(facts: ResponseFacts) {
+  constructor({ facts, texts }: WriterContext) {
     this.#facts = facts
+    this.#texts = texts
   }
 
-  events(parts: readonly ResponsePart[]): string {
-    return parts.map((part) => this.#start() + this.#event(part)).join('')
+  event(part: ResponsePart): string {
+    return this.#start() + this.#written(part)
   }
 
   end(): string {
@@ -70,19 +74,24 @@ export class MessageStream implements PartWriter {
     return this.#start() + this.#stop() + last + eventOf({ type: 'message_stop' })
   }
 
-  #event(part: ResponsePart): string {
+  #written(part: ResponsePart): string {
     switch (part.kind) {
       case 'text':
-        return this.#block('text', { type: 'text', text: '' }) + this.#delta({ type: 'text_delta', text: part.text })
+        return (
+          this.#block('text', { type: 'text', text: '' }) +
+          this.#delta({ type: 'text_delta', text: this.#texts.of(part.text) })
+        )
       case 'reasoning':
         return (
           this.#block('thinking', { type: 'thinking', thinking: '', signature: '' }) +
-          this.#delta({ type: 'thinking_delta', thinking: part.text })
+          this.#delta({ type: 'thinking_delta', thinking: this.#texts.of(part.text) })
         )
       case 'call':
         return this.#stop() + this.#block('tool_use', toolUse(part))
       case 'arguments':
-        return part.text === '' ? '' : this.#delta({ type: 'input_json_delta', partial_json: part.text })
+        return part.text === ''
+          ? ''
+          : this.#delta({ type: 'input_json_delta', partial_json: this.#texts.of(part.text) })
       case 'finish':
         this.#finish = part.reason
         return ''

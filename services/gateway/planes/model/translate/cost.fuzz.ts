@@ -23,6 +23,7 @@ const values: Families = {
   'deep values': (n) => `[${`${'['.repeat(50)}1${']'.repeat(50)},`.repeat(n / 102)}1]`,
   members: (n) => `{${Array.from({ length: n / 11 }, (_, at) => `"m${at}":1`).join()}}`,
   'empty values': (n) => `[${'[],{},'.repeat(n / 6)}1]`,
+  'escaped quotes': (n) => `"${'\\"'.repeat(n / 2)}"`,
 }
 
 /** How a provider writes responses and events. `rest`: a member that is not translated. */
@@ -31,7 +32,9 @@ interface Provider {
   readonly text: string
   call(args: string): string
   whole(parts: readonly string[], rest: string): string
-  event(part: string, rest: string): string
+  event(parts: readonly string[], rest: string): string
+  /** An event can have several parts. */
+  readonly hasManyParts: boolean
   /** The part of an event that continues the arguments of a call. */
   more(args: string): string
 }
@@ -45,7 +48,8 @@ const openai: Provider = {
   text: openaiCall(''),
   call: openaiCall,
   whole: inChoice('message'),
-  event: (part, rest) => inChoice('delta')([part], rest),
+  event: inChoice('delta'),
+  hasManyParts: true,
   more: openaiCall,
 }
 const anthropic: Provider = {
@@ -53,7 +57,8 @@ const anthropic: Provider = {
   text: '{"type":"text","text":"a"}',
   call: (args) => `{"type":"tool_use","id":"c","name":"a","input":${args}}`,
   whole: (parts, rest) => `{"content":[${parts.join()}],"stop_reason":"end_turn","rest":${rest}}`,
-  event: (part, rest) => `{"type":"content_block_delta","index":0,"delta":${part},"rest":${rest}}`,
+  event: ([part = ''], rest) => `{"type":"content_block_delta","index":0,"delta":${part},"rest":${rest}}`,
+  hasManyParts: false,
   more: (args) => `{"type":"input_json_delta","partial_json":${JSON.stringify(args)}}`,
 }
 const converse: Provider = {
@@ -61,7 +66,8 @@ const converse: Provider = {
   text: '{"text":"a"}',
   call: (args) => `{"toolUse":{"toolUseId":"c","name":"a","input":${args}}}`,
   whole: (parts, rest) => `{"output":{"message":{"content":[${parts.join()}]}},"stopReason":"end_turn","rest":${rest}}`,
-  event: (part, rest) => `{"contentBlockIndex":0,"delta":${part},"rest":${rest}}`,
+  event: ([part = ''], rest) => `{"contentBlockIndex":0,"delta":${part},"rest":${rest}}`,
+  hasManyParts: false,
   more: (args) => `{"toolUse":{"input":${JSON.stringify(args)}}}`,
 }
 const geminiCall = (args: string) => `{"functionCall":{"name":"a","args":${args}}}`
@@ -72,12 +78,13 @@ const gemini: Provider = {
   text: '{"text":"a"}',
   call: geminiCall,
   whole: inCandidate,
-  event: (part, rest) => inCandidate([part], rest),
+  event: inCandidate,
+  hasManyParts: true,
   more: geminiCall,
 }
 const PROVIDERS = [openai, anthropic, converse, gemini]
 
-/** Texts with a hostile value of about `n` characters. Not escaped quotes: `JSON.stringify` takes 40 ms to escape 4 MiB of them again. */
+/** Texts with a hostile value of about `n` characters. */
 const eachValue = (place: string, around: (value: string) => string): Families =>
   Object.fromEntries(Object.entries(values).map(([name, make]) => [`${name} ${place}`, (n) => around(make(n))]))
 
@@ -93,15 +100,19 @@ const responsesOf = ({ whole, text, call }: Provider): Families => ({
 })
 
 /** The same as one event. */
-const eventsOf = ({ event, text, more }: Provider): Families => ({
-  ...eachValue('in arguments', (value) => event(more(`{"a":${value}}`), '1')),
-  ...eachValue('elsewhere', (value) => event(text, value)),
+const eventsOf = ({ event, text, more, hasManyParts }: Provider): Families => ({
+  ...eachValue('in arguments', (value) => event([more(`{"a":${value}}`)], '1')),
+  ...eachValue('elsewhere', (value) => event([text], value)),
+  ...(hasManyParts && {
+    texts: (n) => event(many(n, text), '1'),
+    calls: (n) => event(many(n, more('1')), '1'),
+  }),
 })
 
 /** Events, one a line, as many as one read has. */
 const readsOf = ({ event, text, more }: Provider): Families => ({
-  texts: (n) => many(n, event(text, '1')).join('\n'),
-  arguments: (n) => many(n, event(more('1'), '1.0')).join('\n'),
+  texts: (n) => many(n, event([text], '1')).join('\n'),
+  arguments: (n) => many(n, event([more('1')], '1.0')).join('\n'),
   'empty objects': (n) => many(n, '{}').join('\n'),
 })
 

@@ -39,7 +39,7 @@ function embeddingTranslator(caller: EmbeddingCaller, provider: EmbeddingProvide
         throw new InvalidResponseError('another number of vectors than texts')
       const written = caller.write(answer, { model, request })
       yield
-      return yield* writingSteps(written)
+      return yield* writingSteps(() => written)
     },
     stream: () => null,
   }

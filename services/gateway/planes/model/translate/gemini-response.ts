@@ -1,6 +1,8 @@
 import type { JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
 import { NestedJson } from '../../wire/nested.ts'
+import { InvalidResponseError } from '../invalid.ts'
+import type { LongTexts } from './long-texts.ts'
 import {
   argumentsIn,
   type ContentPiece,
@@ -9,7 +11,11 @@ import {
   type ResponseFacts,
   type ResponsePart,
   summaryOf,
+  type WriterContext,
 } from './response-parts.ts'
+
+/** Most characters in the arguments of a stream: they are stored until their call is complete, and `NestedJson` parses no more. */
+const MAX_ARGUMENT_CHARS = 2 * 1024 * 1024
 
 const ENDS: Readonly<Record<FinishReason, string>> = {
   stop: 'STOP',
@@ -19,14 +25,14 @@ const ENDS: Readonly<Record<FinishReason, string>> = {
 }
 
 /** A whole response of Google's `generateContent`. Throws `InvalidResponseError`. */
-export function contentOf(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
+export function contentOf(parts: readonly ResponsePart[], { facts, texts }: WriterContext): JsonObject {
   const { content, finish, usage } = summaryOf(parts)
   const nested = new NestedJson()
-  return responseOf(facts, { parts: content.map((piece) => partOf(piece, nested)), finish, usage })
+  return responseOf(facts, { parts: content.map((piece) => partOf(piece, nested, texts)), finish, usage })
 }
 
-function partOf(piece: ContentPiece, nested: NestedJson): JsonObject {
-  if (piece.kind !== 'call') return { text: piece.text, ...(piece.kind === 'reasoning' && { thought: true }) }
+function partOf(piece: ContentPiece, nested: NestedJson, texts: LongTexts): JsonObject {
+  if (piece.kind !== 'call') return { text: texts.of(piece.text), ...(piece.kind === 'reasoning' && { thought: true }) }
   const { id, name, json, signature } = piece
   return {
     functionCall: { id, name, args: argumentsIn(json, nested) },
@@ -61,17 +67,16 @@ function usageOf({ prompt, completion, cachedRead, reasoning }: Usage): JsonObje
 /** Writes the chunks of a streamed response. A call of a tool is sent when its arguments are complete. */
 export class ContentStream implements PartWriter {
   readonly #facts: ResponseFacts
+  readonly #texts: LongTexts
   readonly #nested = new NestedJson()
+  #argumentChars = 0
   #call: { readonly part: Extract<ResponsePart, { kind: 'call' }>; readonly pieces: string[] } | null = null
   #finish: FinishReason | null = null
   #usage: Usage | null = null
 
-  constructor(facts: ResponseFacts) {
+  constructor({ facts, texts }: WriterContext) {
     this.#facts = facts
-  }
-
-  events(parts: readonly ResponsePart[]): string {
-    return parts.map((part) => this.#event(part)).join('')
+    this.#texts = texts
   }
 
   end(): string {
@@ -80,7 +85,8 @@ export class ContentStream implements PartWriter {
     return this.#called() + eventOf(last)
   }
 
-  #event(part: ResponsePart): string {
+  /** Throws `InvalidResponseError` for arguments that are too long, or not an object. */
+  event(part: ResponsePart): string {
     switch (part.kind) {
       case 'text':
       case 'reasoning':
@@ -92,6 +98,8 @@ export class ContentStream implements PartWriter {
       }
       case 'arguments':
         this.#call?.pieces.push(part.text)
+        this.#argumentChars += part.text.length
+        if (this.#argumentChars > MAX_ARGUMENT_CHARS) throw new InvalidResponseError('tool calls that are too long')
         return ''
       case 'finish':
         this.#finish = part.reason
@@ -110,7 +118,7 @@ export class ContentStream implements PartWriter {
   }
 
   #chunk(piece: ContentPiece): string {
-    const parts = [partOf(piece, this.#nested)]
+    const parts = [partOf(piece, this.#nested, this.#texts)]
     return eventOf(responseOf(this.#facts, { parts, finish: null, usage: null }))
   }
 }

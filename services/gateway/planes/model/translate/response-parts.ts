@@ -3,6 +3,7 @@ import type { Usage } from '../../../call/index.ts'
 import type { NestedJson } from '../../wire/nested.ts'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
+import type { LongTexts } from './long-texts.ts'
 
 /** Parts of a provider's response, in order. */
 export type ResponsePart =
@@ -85,10 +86,16 @@ export function summaryOf(parts: readonly ResponsePart[]) {
   return { content, finish, usage }
 }
 
-/** Writes the parts of a streamed response in the caller's API. */
+/** Facts of a response, and its long texts. */
+export interface WriterContext {
+  readonly facts: ResponseFacts
+  readonly texts: LongTexts
+}
+
+/** Writes the parts of a streamed response in the caller's API. Long texts are placeholders of its context, in order. */
 export interface PartWriter {
-  /** Returns the events for the parts; empty where nothing is to be sent. */
-  events(parts: readonly ResponsePart[]): string
+  /** Returns the events for a part; empty where nothing is to be sent. */
+  event(part: ResponsePart): string
   /** Returns the end of the stream; empty without a finish reason of the provider, so that an incomplete response has no end. */
   end(): string
 }
@@ -103,17 +110,17 @@ export function argumentsIn(json: string, nested: NestedJson): JsonObject {
 }
 
 /** A whole `chat.completion` of OpenAI's API. */
-export function completionOf(all: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
+export function completionOf(all: readonly ResponsePart[], { facts, texts }: WriterContext): JsonObject {
   const { content, finish, usage } = summaryOf(all)
   const textOf = (kind: 'text' | 'reasoning') =>
     content.flatMap((one) => (one.kind === 'call' || one.kind !== kind ? [] : [one.text])).join('')
-  const calls = content.flatMap((one) => (one.kind === 'call' ? [withArguments(callOf(one), one.json)] : []))
+  const calls = content.flatMap((one) => (one.kind === 'call' ? [withArguments(callOf(one), texts.of(one.json))] : []))
   const [text, reasoning] = [textOf('text'), textOf('reasoning')]
   const message = {
     role: 'assistant',
-    content: text === '' ? null : text,
+    content: text === '' ? null : texts.of(text),
     refusal: null,
-    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(reasoning !== '' && { reasoning_content: texts.of(reasoning) }),
     ...(calls.length > 0 && { tool_calls: calls }),
   }
   return {
@@ -134,13 +141,14 @@ function callOf({
   return { id, type: 'function', function: { name }, ...extra }
 }
 
-function withArguments(call: JsonObject, text: string): JsonObject {
+function withArguments(call: JsonObject, text: unknown): JsonObject {
   return { ...call, function: { ...(isObject(call.function) ? call.function : null), arguments: text } }
 }
 
 /** Writes `chat.completion.chunk` events. The last chunk before the end always has the usage. */
 export class ChatStream implements PartWriter {
   readonly #facts: ResponseFacts
+  readonly #texts: LongTexts
   #begun = false
   #calls = 0
   /** A call was named, and nothing of its arguments came. */
@@ -148,12 +156,9 @@ export class ChatStream implements PartWriter {
   #finish: FinishReason | null = null
   #usage: Usage | null = null
 
-  constructor(facts: ResponseFacts) {
+  constructor({ facts, texts }: WriterContext) {
     this.#facts = facts
-  }
-
-  events(all: readonly ResponsePart[]): string {
-    return all.map((one) => this.#event(one)).join('')
+    this.#texts = texts
   }
 
   end(): string {
@@ -164,12 +169,12 @@ export class ChatStream implements PartWriter {
     return `${bare}${last}${usage}data: [DONE]\n\n`
   }
 
-  #event(one: ResponsePart): string {
+  event(one: ResponsePart): string {
     switch (one.kind) {
       case 'text':
-        return this.#delta({ content: one.text })
+        return this.#delta({ content: this.#texts.of(one.text) })
       case 'reasoning':
-        return this.#delta({ reasoning_content: one.text })
+        return this.#delta({ reasoning_content: this.#texts.of(one.text) })
       case 'call': {
         const bare = this.#noArguments()
         this.#bare = true
@@ -193,7 +198,9 @@ export class ChatStream implements PartWriter {
 
   #arguments(text: string): string {
     this.#bare = false
-    return this.#delta({ tool_calls: [{ index: Math.max(0, this.#calls - 1), function: { arguments: text } }] })
+    return this.#delta({
+      tool_calls: [{ index: Math.max(0, this.#calls - 1), function: { arguments: this.#texts.of(text) } }],
+    })
   }
 
   #delta(delta: JsonObject): string {

@@ -1,22 +1,26 @@
 import type { JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
 import { InvalidResponseError } from '../invalid.ts'
+import type { LongTexts } from './long-texts.ts'
 import {
-  type ContentPiece,
   type FinishReason,
   type PartWriter,
   type ResponseFacts,
   type ResponsePart,
   summaryOf,
+  type WriterContext,
 } from './response-parts.ts'
 
-/** Most characters of a streamed response that its last event repeats. */
+/** Most characters of a streamed response that its last event repeats, and of the beginnings of its items. */
 const MAX_CHARS = 16 * 1024 * 1024
 
 /** A whole `response` of OpenAI's API. Throws `InvalidResponseError`. */
-export function responseOf(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
+export function responseOf(parts: readonly ResponsePart[], { facts, texts }: WriterContext): JsonObject {
   const { content, finish, usage } = summaryOf(parts)
-  return responseWith(facts, { output: content.map((one, at) => itemOf(one, itemId(facts, at))), finish, usage })
+  const output = content.map((one, at) =>
+    itemOf(one, { id: itemId(facts, at), text: texts.of(one.kind === 'call' ? one.json : one.text) }),
+  )
+  return responseWith(facts, { output: texts.list(output), finish, usage })
 }
 
 const STATUSES: Readonly<Record<FinishReason, string | null>> = {
@@ -29,7 +33,7 @@ const STATUSES: Readonly<Record<FinishReason, string | null>> = {
 /** `finish`: null while the response is generated. */
 function responseWith(
   { id, created, model }: ResponseFacts,
-  { output, finish, usage }: { output: readonly JsonObject[]; finish: FinishReason | null; usage: Usage | null },
+  { output, finish, usage }: { output: unknown; finish: FinishReason | null; usage: Usage | null },
 ): JsonObject {
   const reason = finish === null ? null : STATUSES[finish]
   return {
@@ -56,37 +60,37 @@ function itemId({ id }: ResponseFacts, at: number): string {
   return `${id.replace(/^resp_/, 'item_')}_${at}`
 }
 
-function itemOf(piece: ContentPiece, id: string, status: 'in_progress' | 'completed' = 'completed'): JsonObject {
-  switch (piece.kind) {
+/** An item without its text. */
+type ItemStart = Extract<ResponsePart, { kind: 'call' }> | { readonly kind: 'text' | 'reasoning' }
+
+/** `text`: the text or the arguments; null: they follow. */
+function itemOf(start: ItemStart, { id, text }: { readonly id: string; readonly text: unknown }): JsonObject {
+  const status = text === null ? 'in_progress' : 'completed'
+  switch (start.kind) {
     case 'text':
-      return {
-        id,
-        type: 'message',
-        status,
-        role: 'assistant',
-        content: status === 'completed' ? [textPart(piece.text)] : [],
-      }
+      return { id, type: 'message', status, role: 'assistant', content: text === null ? [] : [textPart(text)] }
     case 'reasoning':
-      return { id, type: 'reasoning', summary: status === 'completed' ? [summaryPart(piece.text)] : [] }
+      return { id, type: 'reasoning', summary: text === null ? [] : [summaryPart(text)] }
     case 'call': {
-      const { signature, name, json } = piece
+      const { signature, name, id: call_id } = start
       const extra = signature === null ? null : { extra_content: { google: { thought_signature: signature } } }
-      return { id, type: 'function_call', status, call_id: piece.id, name, arguments: json, ...extra }
+      return { id, type: 'function_call', status, call_id, name, arguments: text ?? '', ...extra }
     }
   }
 }
 
-function textPart(text: string): JsonObject {
+function textPart(text: unknown): JsonObject {
   return { type: 'output_text', text, annotations: [], logprobs: [] }
 }
 
-function summaryPart(text: string): JsonObject {
+function summaryPart(text: unknown): JsonObject {
   return { type: 'summary_text', text }
 }
 
 /** Writes the events of a streamed response. */
 export class ResponseStream implements PartWriter {
   readonly #facts: ResponseFacts
+  readonly #texts: LongTexts
   readonly #items: JsonObject[] = []
   #sequence = 0
   #begun = false
@@ -95,19 +99,21 @@ export class ResponseStream implements PartWriter {
   #finish: FinishReason | null = null
   #usage: Usage | null = null
 
-  constructor(facts: ResponseFacts) {
+  constructor({ facts, texts }: WriterContext) {
     this.#facts = facts
+    this.#texts = texts
   }
 
   /** Throws `InvalidResponseError` for a response that is too long. */
-  events(parts: readonly ResponsePart[]): string {
-    return parts.map((part) => this.#start() + this.#part(part)).join('')
+  event(part: ResponsePart): string {
+    return this.#start() + this.#part(part)
   }
 
   end(): string {
     if (this.#finish === null) return ''
     const done = this.#start() + this.#close()
-    const response = responseWith(this.#facts, { output: this.#items, finish: this.#finish, usage: this.#usage })
+    const output = this.#texts.list(this.#items)
+    const response = responseWith(this.#facts, { output, finish: this.#finish, usage: this.#usage })
     return done + this.#event(`response.${String(response.status)}`, { response })
   }
 
@@ -122,9 +128,9 @@ export class ResponseStream implements PartWriter {
     switch (part.kind) {
       case 'text':
       case 'reasoning':
-        return this.#opened({ kind: part.kind, text: '' }) + this.#more(part.text)
+        return this.#opened(part) + this.#more(part.text)
       case 'call':
-        return this.#close() + this.#opened({ ...part, json: '' })
+        return this.#close() + this.#opened(part)
       case 'arguments':
         return this.#open === null || part.text === '' ? '' : this.#more(part.text)
       case 'finish':
@@ -136,40 +142,49 @@ export class ResponseStream implements PartWriter {
     }
   }
 
-  #opened(piece: ContentPiece): string {
-    if (this.#open !== null && this.#open.piece.kind === piece.kind && piece.kind !== 'call') return ''
+  #opened(start: ItemStart): string {
+    if (this.#open !== null && this.#open.start.kind === start.kind && start.kind !== 'call') return ''
     const closed = this.#close()
     const output_index = this.#items.length
     const id = itemId(this.#facts, output_index)
-    this.#open = { piece, id, output_index, pieces: [] }
-    const added = this.#event('response.output_item.added', { output_index, item: itemOf(piece, id, 'in_progress') })
-    const part = NAMES[piece.kind].part
+    this.#open = { start, id, output_index, pieces: [] }
+    const added = this.#event('response.output_item.added', { output_index, item: itemOf(start, { id, text: null }) })
+    this.#count(added.length)
+    const part = NAMES[start.kind].part
     return (
       closed +
       added +
-      (part === null ? '' : this.#event(`${part}.added`, { ...this.#place(), part: partOf(piece, '') }))
+      (part === null ? '' : this.#event(`${part}.added`, { ...this.#place(), part: partOf(start, '') }))
     )
   }
 
   #more(delta: string): string {
     if (this.#open === null) return ''
-    this.#chars += delta.length
-    if (this.#chars > MAX_CHARS) throw new InvalidResponseError('a response that is too long')
+    this.#count(delta.length)
     this.#open.pieces.push(delta)
-    return this.#event(`${NAMES[this.#open.piece.kind].text}.delta`, { ...this.#place(), delta })
+    return this.#event(`${NAMES[this.#open.start.kind].text}.delta`, {
+      ...this.#place(),
+      delta: this.#texts.of(delta),
+    })
+  }
+
+  #count(chars: number): void {
+    this.#chars += chars
+    if (this.#chars > MAX_CHARS) throw new InvalidResponseError('a response that is too long')
   }
 
   #close(): string {
     const open = this.#open
     if (open === null) return ''
-    const { piece, id, output_index, pieces } = open
-    const text = pieces.join('')
-    const { part, text: name } = NAMES[piece.kind]
-    const whole = piece.kind === 'call' ? { name: piece.name, arguments: text || '{}' } : { text }
-    const item = itemOf(piece.kind === 'call' ? { ...piece, json: text || '{}' } : { ...piece, text }, id)
+    const { start, id, output_index, pieces } = open
+    const joined = pieces.join('')
+    const text = this.#texts.of(start.kind === 'call' ? joined || '{}' : joined)
+    const { part, text: name } = NAMES[start.kind]
+    const whole = start.kind === 'call' ? { name: start.name, arguments: text } : { text }
+    const item = itemOf(start, { id, text })
     const done =
       this.#event(`${name}.done`, { ...this.#place(), ...whole }) +
-      (part === null ? '' : this.#event(`${part}.done`, { ...this.#place(), part: partOf(piece, text) })) +
+      (part === null ? '' : this.#event(`${part}.done`, { ...this.#place(), part: partOf(start, text) })) +
       this.#event('response.output_item.done', { output_index, item })
     this.#items.push(item)
     this.#open = null
@@ -179,8 +194,8 @@ export class ResponseStream implements PartWriter {
   /** Members that name the text of an event. */
   #place(): JsonObject {
     if (this.#open === null) return {}
-    const { id, output_index, piece } = this.#open
-    return { item_id: id, output_index, ...NAMES[piece.kind].index }
+    const { id, output_index, start } = this.#open
+    return { item_id: id, output_index, ...NAMES[start.kind].index }
   }
 
   #event(type: string, members: JsonObject): string {
@@ -191,7 +206,7 @@ export class ResponseStream implements PartWriter {
 
 /** An item of which more may come. */
 interface OpenItem {
-  readonly piece: ContentPiece
+  readonly start: ItemStart
   readonly id: string
   readonly output_index: number
   readonly pieces: string[]
@@ -208,7 +223,7 @@ const NAMES = {
   call: { text: 'response.function_call_arguments', part: null, index: {} },
 } as const
 
-function partOf({ kind }: ContentPiece, text: string): JsonObject {
+function partOf({ kind }: ItemStart, text: unknown): JsonObject {
   return kind === 'reasoning' ? summaryPart(text) : textPart(text)
 }
 

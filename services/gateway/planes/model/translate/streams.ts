@@ -12,6 +12,7 @@ import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
+import { LongTexts } from './long-texts.ts'
 import type { PartWriter, ResponsePart } from './response-parts.ts'
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
@@ -21,8 +22,8 @@ export interface StreamTranslator {
    * decoders below.
    */
   push(chunk: Uint8Array): Steps<Uint8Array>
-  /** The provider has ended its stream. */
-  end(): Uint8Array
+  /** Returns the events that the end of the provider's stream completes, in steps. */
+  end(): Steps<Uint8Array>
 }
 
 export const SSE_TYPE = 'text/event-stream'
@@ -131,35 +132,45 @@ export class AwsParts implements Parts {
 /** The parts of a provider's response as events of the caller's API. */
 export class WrittenStream implements StreamTranslator {
   readonly #writer: PartWriter
+  readonly #texts = new LongTexts()
   readonly #parts: Parts
   readonly #read: ReadPart
 
-  constructor(writer: PartWriter, { parts, read }: ProviderStream) {
-    this.#writer = writer
+  constructor(createWriter: (texts: LongTexts) => PartWriter, { parts, read }: ProviderStream) {
+    this.#writer = createWriter(this.#texts)
     this.#parts = parts
     this.#read = read
   }
 
   *push(chunk: Uint8Array): Steps<Uint8Array> {
-    const events: string[] = []
-    for (const [part, name] of this.#parts.push(chunk)) {
-      yield
-      const read = this.#read(part, name)
-      yield
-      events.push(this.#writer.events(read))
-      yield
-    }
-    return events.length === 0 ? NOTHING : Buffer.from(events.join(''))
+    const events = yield* this.#events(this.#parts.push(chunk))
+    return events === '' ? NOTHING : Buffer.from(events)
   }
 
   /** A part that was cut off is not an end, whatever came before it. */
-  end(): Uint8Array {
+  *end(): Steps<Uint8Array> {
     const rest = this.#parts.rest()
-    return rest === null ? NOTHING : Buffer.from(this.#events(rest) + this.#writer.end())
+    if (rest === null) return NOTHING
+    const events = yield* this.#events(rest)
+    const end = this.#writer.end()
+    yield
+    return Buffer.from(events + (yield* this.#texts.write(end)))
   }
 
-  #events(parts: readonly StreamPart[]): string {
-    return parts.map(([part, name]) => this.#writer.events(this.#read(part, name))).join('')
+  *#events(parts: Iterable<StreamPart>): Steps<string> {
+    const events: string[] = []
+    for (const [part, name] of parts) {
+      yield
+      const read = this.#read(part, name)
+      yield
+      for (const one of read) {
+        const written = this.#writer.event(one)
+        yield
+        events.push(yield* this.#texts.write(written))
+        yield
+      }
+    }
+    return events.join('')
   }
 }
 
@@ -186,7 +197,8 @@ export class AwsToMessages implements StreamTranslator {
     return text === '' ? NOTHING : Buffer.from(text)
   }
 
-  end(): Uint8Array {
+  // biome-ignore lint/correctness/useYield: without steps
+  *end(): Steps<Uint8Array> {
     return NOTHING
   }
 }

@@ -50,7 +50,10 @@ export function translated(translator: Translator, value: object, model = 'm'): 
 /** The text of a stream that came in these pieces. */
 export function streamed(translator: StreamTranslator | null, pieces: readonly Uint8Array[]): string {
   assert.ok(translator !== null)
-  return Buffer.concat([...pieces.map((piece) => runAtOnce(translator.push(piece))), translator.end()]).toString()
+  return Buffer.concat([
+    ...pieces.map((piece) => runAtOnce(translator.push(piece))),
+    runAtOnce(translator.end()),
+  ]).toString()
 }
 
 interface Chunk {

@@ -91,7 +91,8 @@ export class TranslatedBytes implements ByteSource {
   #waiting: Uint8Array[] = []
   /** Translation of the chunk before them; null: it is complete. */
   #steps: Steps<Uint8Array> | null = null
-  #ended = false
+  /** The provider's stream has ended, and its end is translated. */
+  #isEnding = false
 
   constructor(source: ByteSource, translator: StreamTranslator) {
     this.#source = source
@@ -99,17 +100,19 @@ export class TranslatedBytes implements ByteSource {
   }
 
   news(): Promise<void> | null {
-    if (this.#ended) return null
-    return this.#isBehind ? setImmediate() : this.#source.news()
+    if (this.#isBehind) return setImmediate()
+    return this.#isEnding ? null : this.#source.news()
   }
 
   /** Returns the translated events; empty if none is complete yet. Throws if the upstream failed or sent an invalid event. */
   take(): readonly Uint8Array[] | null {
-    if (this.#ended) return null
     if (!this.#isBehind) {
+      if (this.#isEnding) return null
       const chunks = this.#source.take()
-      if (chunks === null) return this.#end()
-      this.#waiting = chunks.toReversed()
+      if (chunks === null) {
+        this.#isEnding = true
+        this.#steps = this.#translator.end()
+      } else this.#waiting = chunks.toReversed()
     }
     return this.#translate()
   }
@@ -132,11 +135,5 @@ export class TranslatedBytes implements ByteSource {
       }
     } while (this.#isBehind && !slices.isOver)
     return translated.length === 0 ? NOTHING : translated
-  }
-
-  #end(): readonly Uint8Array[] | null {
-    this.#ended = true
-    const last = this.#translator.end()
-    return last.length === 0 ? null : [last]
   }
 }

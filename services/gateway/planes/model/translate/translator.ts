@@ -1,6 +1,7 @@
 import type { JsonObject, Steps } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
 import type { ModelBody } from '../request.ts'
+import { LongTexts } from './long-texts.ts'
 import { UntranslatableError } from './prompt.ts'
 import type { ResponseFacts } from './response-parts.ts'
 import type { StreamTranslator } from './streams.ts'
@@ -44,9 +45,14 @@ export function bytesOf(value: JsonObject): Uint8Array {
   return Buffer.from(JSON.stringify(value))
 }
 
-/** The same in steps. */
-export function* writingSteps(value: JsonObject): Steps<Uint8Array> {
-  const text = JSON.stringify(value)
+/** The same in steps, for a value that `create` makes with long texts. */
+export function* writingSteps(create: (texts: LongTexts) => JsonObject): Steps<Uint8Array> {
+  const texts = new LongTexts()
+  const value = create(texts)
+  yield
+  const json = JSON.stringify(value)
+  yield
+  const text = yield* texts.write(json)
   yield
   return Buffer.from(text)
 }
