@@ -18,13 +18,14 @@ import type { Wait } from '../stage.ts'
 import { awaitApproval } from './await-approval.ts'
 import { GatewayRequest, GovernedCall } from './call.ts'
 import { aborted, abortedBy, CallAbort, type CallEnd, failed, refused } from './call-abort.ts'
-import { Closing, rewound } from './closing.ts'
+import { Closing } from './closing.ts'
 import { ResponseSink, removeCredentials, wireOf } from './exchange.ts'
 import type { RunnerOptions } from './options.ts'
 import { type Plan, planRows, type Runnable, unknownOperation } from './plan.ts'
+import { Recorder } from './recorder.ts'
 import { relay } from './relay.ts'
+import { applyVerdict, rewound, Settlement } from './settlement.ts'
 import { TunnelSink, tunnel, wireOfTunnel } from './tunnel.ts'
-import { applyVerdict } from './verdict.ts'
 
 /** Time limit of one stage, in milliseconds. Waiting for an approval does not count. */
 const STAGE_DEADLINE_MS = 30_000
@@ -54,6 +55,8 @@ class PipelineRunner implements Runner {
   readonly #options: RunnerOptions
   readonly #plans: ReadonlyMap<string, Plan>
   readonly #clock: Clock
+  readonly #recorder: Recorder
+  readonly #settlement: Settlement
   readonly #closing: Closing
   readonly #overload: Pick<OverloadState, 'active'>
   readonly #bytes: SharedPool | null
@@ -63,7 +66,9 @@ class PipelineRunner implements Runner {
     this.#options = options
     this.#plans = planRows(options.matrix, options.stages, options.reviews)
     this.#clock = options.clock
-    this.#closing = new Closing(options)
+    this.#recorder = new Recorder(options)
+    this.#settlement = new Settlement(options.clock)
+    this.#closing = new Closing(options, this.#recorder, this.#settlement)
     this.#overload = options.overload ?? { active: false }
     this.#bytes = options.bytes ?? null
     this.close = options.snapshots.onChange(() => options.live.check())
@@ -129,7 +134,7 @@ class PipelineRunner implements Runner {
       try {
         const admitting = this.#enter(call) ?? this.#admit(call, plane)
         ended = isPromise(admitting) ? await admitting : admitting
-        if (ended === null && this.#needsIntent(call)) ended = this.#recorded(call, await this.#closing.intend(call))
+        if (ended === null && this.#needsIntent(call)) ended = this.#recorded(call, await this.#recorder.intend(call))
         if (ended === null) {
           const began = this.#clock.monotonic()
           let reply: ForwardResult
@@ -231,7 +236,7 @@ class PipelineRunner implements Runner {
     const reason = `the step ${stage.name} gave no verdict in time`
     const by = { monotonic: this.#clock.monotonic(), ms: STAGE_DEADLINE_MS, code: 'internal', reason } as const
     try {
-      return await call.within(verdict, by, (late) => this.#closing.settleLate(call, stage, late))
+      return await call.within(verdict, by, (late) => this.#settlement.late(call, stage, late))
     } catch (error) {
       return call.request.internalError(`the step ${stage.name}`, error)
     }
@@ -243,7 +248,7 @@ class PipelineRunner implements Runner {
     this.#options.metrics.decided('require_approval', call.facts.target.server)
     const released = await awaitApproval(call, wait, plane, this.#clock)
     if (released !== 'granted') return released
-    await this.#closing.settle(call, rewound)
+    await this.#settlement.settle(call, rewound)
     call.rewind(this.#options.snapshots.current)
     return null
   }
@@ -282,7 +287,7 @@ class PipelineRunner implements Runner {
 
   /** Resolves to null when the messages were recorded, or the audit failure policy permits them without a record. */
   readonly #recordMessages = async (call: GovernedCall, messages: readonly Message[]): Promise<Denial | null> => {
-    const durable = await this.#closing.recordMessages(call, messages)
+    const durable = await this.#recorder.messages(call, messages)
     if (durable || this.#options.auditFailurePolicy === 'open') return null
     return deny('audit_unavailable', 'the audit ledger cannot be written')
   }
