@@ -9,6 +9,7 @@ import {
   type Head,
   type Identity,
   type Operation,
+  type Outcome,
   Snapshots,
 } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
@@ -58,6 +59,8 @@ interface Setup {
   readonly authenticate?: () => Identity | Denial
   readonly revoked?: () => Verdict<never>
   readonly approval?: (pass: number) => unknown
+  /** Called with the result of the call for which the approval stage settles. */
+  readonly settled?: (result: Outcome['result']) => void
   /** The decision of policy; absent: allow. */
   readonly decided?: Decision['action']
   readonly still?: () => Denial | null
@@ -202,6 +205,7 @@ function fakeStages(setup: Setup): readonly AnyStage[] {
     gives: ['approval'],
     skipped: { approval: null },
     admit: (call: { pass: number }) => setup.approval?.(call.pass) ?? { approval: null },
+    settle: (_call, { result }) => setup.settled?.(result),
   }
   return setup.decided === undefined ? [revoked, resolve, approval] : [revoked, resolve, policy, approval]
 }

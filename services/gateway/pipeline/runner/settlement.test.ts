@@ -51,3 +51,18 @@ test('a failure to clear labels does not prevent the record of the call', async 
     assert.match(call.logged.join('\n'), /marking the session failed/)
   }
 })
+
+test('a stage that admits a call after its caller left settles once, whether the call has ended or not', async () => {
+  for (const hasEnded of [false, true]) {
+    const verdict = Promise.withResolvers<unknown>()
+    const settled: string[] = []
+    const call = setUp({ approval: () => verdict.promise, settled: (result) => void settled.push(result) })
+    await new Promise((resolve) => setImmediate(resolve))
+    call.abort.stop('client', null)
+    if (hasEnded) await call.done
+    verdict.resolve({ approval: null })
+    await call.done
+    await verdict.promise
+    assert.deepEqual(settled, ['cancelled'])
+  }
+})
