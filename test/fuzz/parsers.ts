@@ -82,7 +82,7 @@ export const PARSERS = {
   'events of models': 'services/gateway/planes/model/redact/event-texts.ts',
   'event streams of AWS': 'services/gateway/planes/model/translate/aws-stream.ts',
   'nested JSON': 'services/gateway/planes/wire/nested.ts',
-  'forged refusals': 'services/gateway/planes/wire/forged.ts',
+  'forged refusals': 'services/gateway/planes/wire/refusal.ts',
   'prompts for telemetry': 'services/gateway/planes/model/telemetry/prompt.ts',
   'server-sent events': 'services/gateway/planes/wire/sse.ts',
   'OpenAPI documents': 'services/operator/openapi/compile/compile.ts',

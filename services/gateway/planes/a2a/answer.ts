@@ -6,8 +6,7 @@ import {
   statusOf,
   type WireRequest,
 } from '../../call/index.ts'
-import { OWN_DOMAIN } from '../wire/forged.ts'
-import { refusalHeaders } from '../wire/refusal.ts'
+import { OWN_DOMAIN, refusalHeaders } from '../wire/refusal.ts'
 import { A2aFrame, eventOf } from './frame.ts'
 import { type A2aRequest, noted } from './request.ts'
 

@@ -12,8 +12,7 @@ import {
   type Snapshot,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import type { BodyLimits } from '../wire/body.ts'
-import { hasLengthUpTo, STREAM_HEADERS } from '../wire/headers.ts'
+import { type BodyLimits, hasLengthUpTo, STREAM_HEADERS } from '../wire/message.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
 import { type A2aForward, type AgentPlace, type Forwarder, Forwarding } from './forward.ts'

@@ -1,6 +1,6 @@
 import { findSpan } from '@plat/core'
 import type { Body, WireRequest } from '../../call/index.ts'
-import { parsedOrUndefined } from '../wire/json.ts'
+import { parsedOrUndefined } from '../wire/message.ts'
 import type { MethodRow } from './methods.ts'
 import type { A2aVersion } from './versions/tables.ts'
 

@@ -12,9 +12,8 @@ import {
   type RequestContext,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { wholeBodyDenial } from '../wire/exchange.ts'
-import { isJsonType } from '../wire/headers.ts'
+import { type BodyLimits, isJsonType, useJsonBytes } from '../wire/message.ts'
 import { failure, plainRefusal, unusable } from '../wire/refusal.ts'
 import { ExecFrame } from './frame.ts'
 import { type ExecBody, execBody, sessionIn } from './request.ts'

@@ -1,6 +1,6 @@
 import { isObject, JsonError, MESSAGE_LIMITS, parseStrict, pathOfTarget } from '@plat/core'
 import type { Body } from '../../call/index.ts'
-import { parsedOrUndefined } from '../wire/json.ts'
+import { parsedOrUndefined } from '../wire/message.ts'
 
 const PATH = /^\/v1\/sessions\/([^/]+)\/exec$/
 

@@ -11,7 +11,7 @@ import {
   type RequestContext,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
+import { type BodyLimits, useJsonBytes } from '../wire/message.ts'
 import { plainRefusal } from '../wire/refusal.ts'
 
 /** Prefix of all paths of this plane. */

@@ -1,5 +1,5 @@
+import { member } from '@plat/core'
 import { ALL_SERVERS, type Call, type WireRequest } from '../../call/index.ts'
-import { member } from '../wire/json.ts'
 import { idOf, type McpRequest } from './message.ts'
 
 /** Where a held request is found: by the session of its client, and its JSON-RPC id. */

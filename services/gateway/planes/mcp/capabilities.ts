@@ -1,5 +1,4 @@
-import { findSpan, isObject, withoutElements } from '@plat/core'
-import { member } from '../wire/json.ts'
+import { findSpan, isObject, member, withoutElements } from '@plat/core'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
 import { freeMetaNames, META_CAPABILITIES, namesBeyond, resultOf } from './message.ts'

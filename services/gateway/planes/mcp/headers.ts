@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject } from '@plat/core'
+import { isObject, member } from '@plat/core'
 import type { RequestHeaders } from '@plat/http'
 import { type Denial, deny } from '../../call/index.ts'
-import { header } from '../wire/headers.ts'
-import { member } from '../wire/json.ts'
+import { header } from '../wire/message.ts'
 import { ASSUMED_REVISION, type Era, isModernRevision } from './classify.ts'
 import { type McpRequest, META_CAPABILITIES, META_VERSION } from './message.ts'
 

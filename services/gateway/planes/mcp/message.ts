@@ -1,7 +1,7 @@
-import { findSpan, hasPlainNumbers, isObject, type JsonObject, parseLossless, type Span } from '@plat/core'
+import { findSpan, hasPlainNumbers, isObject, type JsonObject, member, parseLossless, type Span } from '@plat/core'
 import type { OwnedTask } from '../../call/bindings/bindings.ts'
 import type { Body } from '../../call/index.ts'
-import { member, parsedOrUndefined } from '../wire/json.ts'
+import { parsedOrUndefined } from '../wire/message.ts'
 import type { Era } from './classify.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 

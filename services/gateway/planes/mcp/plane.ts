@@ -13,7 +13,7 @@ import {
   type WireRequest,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
+import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/message.ts'
 import type { Progress } from '../wire/refusal-text.ts'
 import {
   KeepAliveEvents,

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Clock, isObject, type JsonObject } from '@plat/core'
+import { type Clock, isObject, type JsonObject, member } from '@plat/core'
 import type { OwnedTask } from '../../call/bindings/bindings.ts'
 import {
   type Call,
@@ -13,9 +13,7 @@ import {
   type WireRequest,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
-import { header } from '../wire/headers.ts'
-import { member, strictMessage } from '../wire/json.ts'
+import { type BodyLimits, header, strictMessage, useJsonBytes } from '../wire/message.ts'
 import { unseenPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow, serverName } from './classify.ts'
 import { NOTHING_SEALED, openMessage, type Unsealer } from './frames/seals.ts'

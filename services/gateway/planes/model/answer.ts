@@ -1,5 +1,5 @@
 import { type Body, type Call, type Denial, type Head, statusOf } from '../../call/index.ts'
-import { STREAM_HEADERS } from '../wire/headers.ts'
+import { STREAM_HEADERS } from '../wire/message.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { textOf } from '../wire/refusal-text.ts'
 import { commentEvent } from '../wire/sse.ts'

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import type { Frame } from '../../call/index.ts'
-import { parsedOrUndefined } from '../wire/json.ts'
+import { parsedOrUndefined } from '../wire/message.ts'
 import { eventData } from '../wire/sse.ts'
 import { InvalidResponseError } from './invalid.ts'
 

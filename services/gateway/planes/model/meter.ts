@@ -1,6 +1,6 @@
+import { member } from '@plat/core'
 import type { Call, Frame, FrameRun, FrameVerdict, Outcome, Usage } from '../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
-import { member } from '../wire/json.ts'
 import type { Dialect, ModelRequest, Report } from './dialects/dialect.ts'
 import { ModelFrame } from './frame.ts'
 import { MediaMeter, type MediaPrice } from './media/meter.ts'

@@ -8,8 +8,8 @@ import { readModelBody } from '../model/request.ts'
 import { promptOf } from '../model/telemetry/prompt.ts'
 import { translatorOf } from '../model/translate/all.ts'
 import { MultipartError, MultipartParser } from '../model/uploads/parser.ts'
-import { withoutForgedRefusal } from './forged.ts'
 import { NestedJson } from './nested.ts'
+import { withoutForgedRefusal } from './refusal.ts'
 
 const KIB = 1024
 /** Largest body of a request, by default. */

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { checkJson } from '@plat/core'
 import { deniedBy } from '@plat/sdk'
 import fc from 'fast-check'
-import { withoutForgedRefusal } from './forged.ts'
+import { withoutForgedRefusal } from './refusal.ts'
 
 const stripped = (body: unknown): unknown => {
   const json = Buffer.from(JSON.stringify(body))

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, losslessSteps, type Steps } from '@plat/core'
+import { isObject, type JsonObject, losslessSteps, member, type Steps } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -10,7 +10,6 @@ import {
   type TextRedactor,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { createRedactReview, inSteps, type RedactorOf } from '../../wire/redact.ts'
 import { A2aFrame } from '../frame.ts'
 import { joinedParts, redactedParts } from './parts.ts'

@@ -1,3 +1,4 @@
+import { member } from '@plat/core'
 import {
   type BuiltinServer,
   type Call,
@@ -9,7 +10,6 @@ import {
   type Outcome,
   type Reply,
 } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import { McpResponse } from '../frames/response.ts'
 import { awaitedIdOf, type McpRequest, parsedId } from '../message.ts'

@@ -1,4 +1,4 @@
-import { findSpan, isObject, parseLossless, whenReady, withoutElements } from '@plat/core'
+import { findSpan, isObject, member, parseLossless, whenReady, withoutElements } from '@plat/core'
 import {
   type Call,
   deny,
@@ -9,7 +9,6 @@ import {
   type Target,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { McpFrame } from './frame.ts'
 import { privately } from './seals.ts'
 

@@ -1,7 +1,6 @@
-import { findSpan, isObject, type JsonObject } from '@plat/core'
+import { findSpan, isObject, type JsonObject, member } from '@plat/core'
 import { type Call, type Denial, deny, type Message } from '../../../call/index.ts'
 import { AbandonedError } from '../../wire/exchange.ts'
-import { member } from '../../wire/json.ts'
 import type { Era } from '../classify.ts'
 import {
   idOf,

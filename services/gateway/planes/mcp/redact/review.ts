@@ -1,3 +1,4 @@
+import { member } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -9,7 +10,6 @@ import {
   type Redactor,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { McpFrame } from '../frames/frame.ts'
 import { TASK_IDS } from '../tasks/messages.ts'

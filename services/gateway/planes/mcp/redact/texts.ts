@@ -1,5 +1,5 @@
 import type { Body, Call, Denial, RedactionScope } from '../../../call/index.ts'
-import { parsedOrUndefined } from '../../wire/json.ts'
+import { parsedOrUndefined } from '../../wire/message.ts'
 import { mirroredParameters } from '../headers.ts'
 import { McpBody } from '../message.ts'
 

@@ -1,7 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
-import { type Clock, canonicalJson, decodeBase64url, encodeBase64url, type Ids, parseStrict } from '@plat/core'
+import { type Clock, canonicalJson, decodeBase64url, encodeBase64url, type Ids, member, parseStrict } from '@plat/core'
 import type { Identity, Operation } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 
 export const SEAL_KEY_BYTES = 32
 

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import {
   ALL_SERVERS,
   type Denial,
@@ -9,9 +9,7 @@ import {
   type Parsed,
   type RequestContext,
 } from '../../../call/index.ts'
-import { useJsonBytes } from '../../wire/body.ts'
-import { header } from '../../wire/headers.ts'
-import { member } from '../../wire/json.ts'
+import { header, useJsonBytes } from '../../wire/message.ts'
 import { claimedVersion, decodeMirrored, encodeMirrored } from '../headers.ts'
 import { type SharedSession, withValue } from '../message.ts'
 import { checkHead, type Opened, parseMessage, type Reader, readPosted, readStream, SESSION } from '../read.ts'

@@ -1,6 +1,5 @@
-import type { JsonObject } from '@plat/core'
+import { type JsonObject, member } from '@plat/core'
 import { type Denial, deny, type Head, type Reply } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import { McpFrame } from '../frames/frame.ts'
 import { idOf, type McpRequest, type SharedSession } from '../message.ts'

@@ -2,8 +2,7 @@ import type { Duplex } from 'node:stream'
 import { isObject, type JsonObject } from '@plat/core'
 import type { Head } from '../../../call/index.ts'
 import type { Sink } from '../../../pipeline/index.ts'
-import { isStreamType } from '../../wire/headers.ts'
-import { parsedOrUndefined } from '../../wire/json.ts'
+import { isStreamType, parsedOrUndefined } from '../../wire/message.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 
 /** A JSON-RPC response with its bytes. */

@@ -1,5 +1,5 @@
 import { isObject } from '@plat/core'
-import { parsedOrUndefined } from '../../wire/json.ts'
+import { parsedOrUndefined } from '../../wire/message.ts'
 import type { NamedServer } from './servers.ts'
 
 /** Servers whose pages one page of the merged list has at most. */

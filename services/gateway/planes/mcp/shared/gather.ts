@@ -1,6 +1,6 @@
+import { member } from '@plat/core'
 import type { Log } from '@plat/process'
 import { ALL_SERVERS, type Call, type Denial, deny, isDenial, type Reply } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import type { McpRequest } from '../message.ts'
 import { bindingOf, type Sealer } from '../seal/seal.ts'
 import { eraMembers, type ResultMembers, resultReply } from './answers.ts'

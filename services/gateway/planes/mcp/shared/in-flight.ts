@@ -1,5 +1,6 @@
+import { member } from '@plat/core'
 import { callerOf, type Frame, type Identity, type Reply } from '../../../call/index.ts'
-import { member, parsedOrUndefined } from '../../wire/json.ts'
+import { parsedOrUndefined } from '../../wire/message.ts'
 import { idOf, type McpRequest } from '../message.ts'
 
 type Frames = Extract<Reply, { kind: 'frames' }>['frames']

@@ -1,5 +1,4 @@
-import { elementSpans, findSpan, mapInSlices } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { elementSpans, findSpan, mapInSlices, member } from '@plat/core'
 import { withValue } from '../message.ts'
 import type { CollectedMessage } from './collect.ts'
 import { type Naming, sharedUri, withServer } from './naming.ts'

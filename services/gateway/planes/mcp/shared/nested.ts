@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { Ids } from '@plat/core'
+import { type Ids, member } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -12,7 +12,6 @@ import {
   type WireRequest,
 } from '../../../call/index.ts'
 import { type NestedCall, type Plane, PlaneAround, type RunNested, type Sink } from '../../../pipeline/index.ts'
-import { member } from '../../wire/json.ts'
 import type { SharedRequest } from '../message.ts'
 import { type Opened, parseMessage, readPosted, readStream, type ServerPlane } from '../read.ts'
 import type { Sealed } from '../seal/seal.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@plat/core'
+import { type JsonObject, member } from '@plat/core'
 import {
   ALL_SERVERS,
   type Call,
@@ -11,7 +11,6 @@ import {
   type RequestContext,
 } from '../../../call/index.ts'
 import { type Plane, PlaneAround, type Sink } from '../../../pipeline/index.ts'
-import { member } from '../../wire/json.ts'
 import type { McpRequest } from '../message.ts'
 import type { ServerPlane } from '../read.ts'
 import { readShared, sealSession, type ToolPlace } from './address.ts'

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '@plat/core'
 import type { Call, Frame, Head, Reply } from '../../../call/index.ts'
 import type { NestedCall, Sink } from '../../../pipeline/index.ts'
-import { isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
+import { isStreamType, STREAM_HEADERS } from '../../wire/message.ts'
 
 /** Bytes that wait for the client, from which on servers are not read. */
 const MAX_WAITING_BYTES = 256 * 1024

@@ -1,5 +1,4 @@
-import { elementSpans, findSpan, findValue, isObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { elementSpans, findSpan, findValue, isObject, member } from '@plat/core'
 import { withValue } from '../message.ts'
 import { withSharedFollowedIds, withSharedTaskIds } from '../tasks/messages.ts'
 import { sharedUri } from './naming.ts'

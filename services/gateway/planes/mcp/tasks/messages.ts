@@ -1,7 +1,6 @@
-import { findSpan } from '@plat/core'
+import { findSpan, member } from '@plat/core'
 import type { OwnedTask } from '../../../call/bindings/bindings.ts'
 import { type Denial, deny, type Parsed } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { type McpBody, type McpRequest, type Replacement, type SharedRequest, spliced, withValue } from '../message.ts'
 import { withoutServer, withServer } from '../shared/naming.ts'
 import { declaresTasks, RELATED_TASK, TASKS_EXTENSION } from './status.ts'

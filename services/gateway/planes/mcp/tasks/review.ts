@@ -1,4 +1,4 @@
-import { findSpan, isObject, whenReady, withoutElements } from '@plat/core'
+import { findSpan, isObject, member, whenReady, withoutElements } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -10,7 +10,6 @@ import {
   type WireRequest,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { McpFrame } from '../frames/frame.ts'
 import { inputRequest } from '../frames/seals.ts'
 import { type McpRequest, requestMethodOf, resultOf } from '../message.ts'

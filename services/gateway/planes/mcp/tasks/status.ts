@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Era } from '../classify.ts'
 import { META_CAPABILITIES } from '../message.ts'
 

@@ -1,4 +1,4 @@
-import { isPromise, withoutMembers } from '@plat/core'
+import { isPromise, member, withoutMembers } from '@plat/core'
 import type { BodyAccount, RequestHeaders } from '@plat/http'
 import {
   type Call,
@@ -21,10 +21,8 @@ import {
   type WholeBodyLimits,
   wholeBodyDenial,
 } from '../../wire/exchange.ts'
-import { withoutForgedRefusal } from '../../wire/forged.ts'
-import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
-import { member } from '../../wire/json.ts'
-import { unusable } from '../../wire/refusal.ts'
+import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/message.ts'
+import { unusable, withoutForgedRefusal } from '../../wire/refusal.ts'
 import { errorMessage } from '../answer.ts'
 import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from '../capabilities.ts'
 import type { McpFrame } from '../frames/frame.ts'

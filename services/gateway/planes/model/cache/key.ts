@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
-import { canonicalJson, isObject, type JsonObject, losslessSteps, runInSlices } from '@plat/core'
+import { canonicalJson, isObject, type JsonObject, losslessSteps, member, runInSlices } from '@plat/core'
 import type { Call, Identity } from '../../../call/index.ts'
-import { header } from '../../wire/headers.ts'
-import { member } from '../../wire/json.ts'
+import { header } from '../../wire/message.ts'
 import type { ModelBody } from '../request.ts'
 
 /** Callers that share the stored responses of a route. */

@@ -1,6 +1,6 @@
 import type { Frame, Reply, StreamEnd } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
-import { STREAM_HEADERS } from '../../wire/headers.ts'
+import { STREAM_HEADERS } from '../../wire/message.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
 

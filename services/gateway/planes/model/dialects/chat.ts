@@ -1,5 +1,4 @@
-import type { JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { type JsonObject, member } from '@plat/core'
 import { commonFault, isCount, isSet, limitFault, objectFault, wrong } from './checks.ts'
 import type { Dialect } from './dialect.ts'
 import { openai } from './openai.ts'

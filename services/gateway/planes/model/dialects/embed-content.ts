@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Denial } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { wrong } from './checks.ts'
 import type { Dialect } from './dialect.ts'
 import { embeddingRequest } from './embeddings.ts'

@@ -1,5 +1,4 @@
-import { isObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, member } from '@plat/core'
 import { commonFault, isSet, wrong } from './checks.ts'
 import type { Dialect, DialectRequest } from './dialect.ts'
 import { openai, reportOf } from './openai.ts'

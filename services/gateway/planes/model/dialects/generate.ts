@@ -1,6 +1,5 @@
-import { findSpan, isObject, type JsonObject } from '@plat/core'
+import { findSpan, isObject, type JsonObject, member } from '@plat/core'
 import type { Denial, Frame, Usage } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { secondsOf } from '../../wire/refusal-text.ts'
 import { ModelFrame, readEvent } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'

@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Denial, MediaDemand } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { secondsAtMost } from '../media/wave.ts'
 import type { UploadedFile } from '../uploads/read.ts'
 import { isCount, isSet, modelFault, otherModelsFault, wrong } from './checks.ts'

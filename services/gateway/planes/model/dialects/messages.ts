@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Denial, Frame, Usage } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { commonFault, isSet, isTokens, limitFault, tokens } from './checks.ts'
 import { denialFacts } from './denial-facts.ts'
 import type { Dialect, Report } from './dialect.ts'

@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Denial, Frame } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { ModelFrame, readEvent } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { isSet, isTokens, tokens } from './checks.ts'

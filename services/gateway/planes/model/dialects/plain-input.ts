@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { isSet } from './checks.ts'
 
 /** Parts of requests whose tokens cost what those of text cost. */

@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { definedTools, switchedOnTools } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { isSet } from './checks.ts'
 
 /** Members by which a caller selects other prices, with the values that mean the plain ones. */

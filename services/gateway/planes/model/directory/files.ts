@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { type Call, type Denial, deny, isDenial, type Reply } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { ModelFrame } from '../frame.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
 import type { Forwarding } from '../upstream/forward.ts'

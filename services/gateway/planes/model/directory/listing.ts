@@ -1,6 +1,5 @@
-import type { Clock } from '@plat/core'
+import { type Clock, member } from '@plat/core'
 import { type Call, type Denial, isDenial, type Reply, type Snapshot } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { dialectOfRequest } from '../dialects/all.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
 import type { Forwarding } from '../upstream/forward.ts'

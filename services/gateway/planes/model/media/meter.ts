@@ -1,7 +1,6 @@
-import { isObject } from '@plat/core'
+import { isObject, member } from '@plat/core'
 import type { Call, Frame, FrameVerdict, MediaUse, Outcome, Usage } from '../../../call/index.ts'
 import type { RunningReview } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { isTokens, tokens } from '../dialects/checks.ts'
 import { isSeconds } from '../dialects/media.ts'
 import type { ModelBody } from '../request.ts'

@@ -1,6 +1,5 @@
-import { isObject, type JsonObject, type Steps } from '@plat/core'
+import { isObject, type JsonObject, member, type Steps } from '@plat/core'
 import { type Denial, isDenial, type Redactor, type TextRedactor } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 
 /** A chunk as it goes on, and what has to go before it. */
 export interface RedactedChunk {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseLossless, type Steps } from '@plat/core'
+import { isObject, type JsonObject, member, parseLossless, type Steps } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -7,7 +7,6 @@ import {
   type Redactor,
   type TextRedactor,
 } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 
 /** An open text of a candidate: its answer, or its thoughts. */

@@ -1,6 +1,5 @@
-import { isObject, type JsonObject, type Steps } from '@plat/core'
+import { isObject, type JsonObject, member, type Steps } from '@plat/core'
 import { type Denial, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 
 /** A piece of a text that an event carries. */
 interface Piece {

@@ -1,4 +1,12 @@
-import { hasPlainNumbers, isObject, type JsonObject, losslessSteps, parseLossless, type Steps } from '@plat/core'
+import {
+  hasPlainNumbers,
+  isObject,
+  type JsonObject,
+  losslessSteps,
+  member,
+  parseLossless,
+  type Steps,
+} from '@plat/core'
 import {
   type Denial,
   deny,
@@ -9,7 +17,6 @@ import {
   type Redactor,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { createRedactReview, inSteps, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'

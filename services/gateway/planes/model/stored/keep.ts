@@ -1,4 +1,4 @@
-import { isObject, whenReady } from '@plat/core'
+import { isObject, member, whenReady } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -9,7 +9,6 @@ import {
   storedContent,
 } from '../../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../../pipeline/stage.ts'
-import { member } from '../../wire/json.ts'
 import { answeredBy, isCached } from '../note.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'

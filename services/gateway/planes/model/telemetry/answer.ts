@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Frame, FrameRun } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { Choices } from './choices.ts'
 
 /** Properties of a response for telemetry. */

@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { NestedJson } from '../../wire/nested.ts'
 import { callsIn, itemParts, jsonCallPart, partsOf, reasoningPart, textPart } from './parts.ts'
 

@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { NestedJson } from '../../wire/nested.ts'
 
 // Parts of messages as OpenTelemetry's conventions for generative AI write them (1.41.0, JSON schemas of `gen_ai.input.messages` and

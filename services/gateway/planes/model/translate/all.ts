@@ -1,5 +1,4 @@
-import { isObject, type JsonObject, type Steps, withoutMembers } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member, type Steps, withoutMembers } from '@plat/core'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
 import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'

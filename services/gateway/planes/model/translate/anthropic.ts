@@ -1,6 +1,5 @@
-import type { JsonObject } from '@plat/core'
+import { type JsonObject, member } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'

@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { isSet } from '../dialects/checks.ts'
 import { onlyMembers, readMessages } from './messages.ts'
 import { type Format, type Option, type Prompt, type PromptNames, type Tool, UntranslatableError } from './prompt.ts'

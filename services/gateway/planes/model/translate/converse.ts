@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
 import { countOf, type FinishReason, finishOf, type ResponsePart, toolCallPart } from './response-parts.ts'

@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type EmbeddingCaller, type EmbeddingInput, type EmbeddingProvider, numbersOf } from './embeddings.ts'

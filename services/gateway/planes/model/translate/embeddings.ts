@@ -1,5 +1,4 @@
-import { isObject, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, MESSAGE_LIMITS, member, parseStrict } from '@plat/core'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { onlyMembers } from './messages.ts'

@@ -1,6 +1,5 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { NestedJson } from '../../wire/nested.ts'
 import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'

@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { isSet } from '../dialects/checks.ts'
 import { number, text } from './chat.ts'
 import { CalledTools, DATA_URL, onlyMembers, texts } from './messages.ts'

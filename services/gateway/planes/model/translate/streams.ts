@@ -5,10 +5,10 @@ import {
   isObject,
   type JsonObject,
   MESSAGE_LIMITS,
+  member,
   parseStrict,
   type Steps,
 } from '@plat/core'
-import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'

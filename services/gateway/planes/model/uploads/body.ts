@@ -1,7 +1,6 @@
-import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
+import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, member, parseStrict } from '@plat/core'
 import type { StreamedBody } from '@plat/http'
 import { type Denial, deny, isDenial } from '../../../call/index.ts'
-import { member } from '../../wire/json.ts'
 import { NestedJson } from '../../wire/nested.ts'
 import { isSet, wrong } from '../dialects/checks.ts'
 import type { Dialect } from '../dialects/dialect.ts'

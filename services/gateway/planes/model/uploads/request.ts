@@ -1,5 +1,5 @@
 import { type Denial, deny, type Identity, isDenial, modelScopeOf, type RequestContext } from '../../../call/index.ts'
-import { useJsonBytes } from '../../wire/body.ts'
+import { useJsonBytes } from '../../wire/message.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { type ModelBody, readModelBody } from '../request.ts'
 import { uploadBody } from './body.ts'

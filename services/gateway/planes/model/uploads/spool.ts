@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ByteBuffer, type Ids, type SharedPool } from '@plat/core'
 import { callerOf, callingAgentOf, type Identity } from '../../../call/index.ts'
-import type { BodyLimits } from '../../wire/body.ts'
+import type { BodyLimits } from '../../wire/message.ts'
 
 /** Limits of requests with files. */
 export interface UploadLimits extends BodyLimits {

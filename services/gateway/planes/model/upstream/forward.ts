@@ -12,7 +12,7 @@ import {
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
-import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
+import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/message.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'

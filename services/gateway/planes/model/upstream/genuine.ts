@@ -1,6 +1,6 @@
+import { member } from '@plat/core'
 import { deny } from '../../../call/index.ts'
-import { withoutForgedRefusal } from '../../wire/forged.ts'
-import { member } from '../../wire/json.ts'
+import { withoutForgedRefusal } from '../../wire/refusal.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
 import { refusalOf } from '../translate/all.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { ClientRequest } from '@plat/http'
 import { type Call, callerOf } from '../../../call/index.ts'
-import { copyHeader } from '../../wire/headers.ts'
+import { copyHeader } from '../../wire/message.ts'
 import { files } from '../dialects/files.ts'
 import { ModelBody, upstreamBody } from '../request.ts'
 import type { Translated } from '../translate/translated.ts'

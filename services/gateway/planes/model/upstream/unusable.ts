@@ -1,7 +1,7 @@
 import { dialFault } from '@plat/http'
 import { type Denial, deny, UpstreamError } from '../../../call/index.ts'
 import type { UpstreamHead } from '../../wire/exchange.ts'
-import { header } from '../../wire/headers.ts'
+import { header } from '../../wire/message.ts'
 import { failure } from '../../wire/refusal.ts'
 import { InvalidResponseError } from '../invalid.ts'
 
