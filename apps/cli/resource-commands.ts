@@ -7,13 +7,11 @@ import { addPosture } from './posture/command.ts'
 import { addSchema } from './schema/command.ts'
 import { addValidate } from './validate/command.ts'
 
-/** Adds the commands that write resources. */
 export function addWriting(plat: Command): void {
   addInit(plat)
   addImport(plat)
 }
 
-/** Adds the commands that check resources and configuration. */
 export function addChecking(plat: Command): void {
   addValidate(plat)
   addSchema(plat)

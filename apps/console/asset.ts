@@ -40,7 +40,6 @@ interface ListedAsset {
   readonly gzip: boolean
 }
 
-/** Reads the files of a folder. */
 export async function readAssets(folder: string): Promise<readonly ConsoleAsset[]> {
   const list: readonly ListedAsset[] = JSON.parse(await readFile(path.join(folder, LIST), 'utf8'))
   return Promise.all(

@@ -41,7 +41,6 @@ export type Unfinished<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]?: Unfinished<T[Key]> }
     : T
 
-/** A rule of a block with this schema. */
 export type RuleOf<Schema extends TObject> = Rule<Unfinished<Static<Schema>>>
 
 /** One table = one block of gateway.json = one feature: schema, defaults and descriptions, and the rules that a schema cannot express. */

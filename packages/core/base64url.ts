@@ -7,7 +7,6 @@ export function decodeBase64url(text: string): Uint8Array | null {
   return bytes.toString('base64url') === text ? bytes : null
 }
 
-/** Encodes as base64url without padding. */
 export function encodeBase64url(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
 }

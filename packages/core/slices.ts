@@ -20,7 +20,6 @@ export class Slices {
   }
 }
 
-/** Maps items to values, in slices. */
 export async function mapInSlices<T, U>(items: Iterable<T>, map: (item: T, index: number) => U): Promise<U[]> {
   const slices = new Slices()
   const mapped: U[] = []

@@ -21,7 +21,6 @@ export interface AzureKeysOptions {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** A version of a key, as fetched. */
 interface FetchedKey {
   /** `https://<host>/keys/<key>/<version>` */
   readonly id: string

@@ -2,7 +2,6 @@ import { type Clock, encodeBase64url, type Ids, LruCache } from '@plat/core'
 import { CIPHER_KEY_BYTES, type Cipher, cipherOf, KeyServiceError } from '@plat/keys'
 import type { KeyCalls, KeyServiceName } from './calls.ts'
 
-/** A key of a service that encrypts data keys. */
 export interface WrappingKey {
   readonly service: KeyServiceName
   /** Its URI, for messages. */

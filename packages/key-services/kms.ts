@@ -39,7 +39,6 @@ const SIGNING: Readonly<Record<AlgorithmName, { readonly name: string; readonly 
 /** Bound into each data key: it opens in no other use of the same key. */
 const CONTEXT = { plat: 'data-key' }
 
-/** Keys in AWS KMS. */
 export class Kms {
   readonly #options: KmsOptions
 

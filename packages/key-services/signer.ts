@@ -1,7 +1,6 @@
 import { type AlgorithmName, KeyServiceError, type PublicJwk, type PublicKey, type Signer } from '@plat/keys'
 import type { KeyCalls, KeyServiceName } from './calls.ts'
 
-/** A key pair in a key service. */
 export interface SigningKey {
   readonly service: KeyServiceName
   /** Its URI, for messages. */

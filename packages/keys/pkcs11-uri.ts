@@ -5,7 +5,6 @@ export interface Pkcs11Uri {
   readonly object: string | null
   /** Hexadecimal. */
   readonly id: string | null
-  /** Path of the PKCS#11 module. */
   readonly modulePath: string | null
   /** Path of the file that holds the PIN. */
   readonly pinFile: string | null

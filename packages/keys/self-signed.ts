@@ -14,7 +14,6 @@ export interface SelfSignedOptions {
   readonly serial: Uint8Array
 }
 
-/** A certificate and its key, in PEM. */
 export interface SelfSigned {
   readonly certificate: string
   readonly privateKey: string

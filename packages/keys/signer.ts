@@ -42,7 +42,6 @@ export function ephemeralSigner(algorithm: AlgorithmName = 'EdDSA'): LocalSigner
   return signerOf(newPrivateKey(algorithm), 'ephemeral key')
 }
 
-/** Size of generated RSA keys in bits. */
 const RSA_BITS = 2048
 
 function newPrivateKey(algorithm: AlgorithmName): KeyObject {

@@ -53,7 +53,6 @@ function named(config: Members, list: string, name: string): Members {
   return found
 }
 
-/** Supported fields of a user. */
 const USER_FIELDS: ReadonlySet<string> = new Set([
   ...['token', 'tokenFile', 'client-certificate', 'client-certificate-data', 'client-key', 'client-key-data'],
 ])

@@ -1,7 +1,6 @@
 import { isObject } from '@plat/core'
 import { seqOf } from './find.ts'
 
-/** A ledger line as JSON. */
 export interface LedgerLine {
   readonly seq: number
   readonly rec: Readonly<Record<string, unknown>>

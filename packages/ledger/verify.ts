@@ -32,7 +32,6 @@ import { NOTHING_BESIDE, readBeside } from './writer/beside.ts'
 export interface VerifyOptions {
   /** PEM, JWK or JWK set of public keys that sign checkpoints. With an ML-DSA key among them, only hybrid checkpoints prove. */
   readonly key?: string
-  /** The key of HMAC checkpoints. */
   readonly hmacKey?: KeyObject | null
   /** File of checkpoints kept elsewhere: the records they cover must exist. */
   readonly checkpoint?: string

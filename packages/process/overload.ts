@@ -4,7 +4,6 @@ import type { Clock } from '@plat/core'
 import type { Log } from './log.ts'
 import { giveBackStartMemory } from './start-memory.ts'
 
-/** Reads the load of the process. */
 export interface LoadSource {
   /** The larger of two parts, 0 to 1: of the heap limit, and of the memory that the container may use. */
   memory(): number

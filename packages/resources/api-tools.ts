@@ -51,6 +51,5 @@ export const apiToolSchema = Type.Object(
   closed,
 )
 
-/** A tool of an HTTP API. */
 export type ApiTool = Static<typeof apiToolSchema>
 export type ApiParameter = ApiTool['parameters'][number]

@@ -1,4 +1,3 @@
-/** One document of a YAML text. */
 export interface TextDocument {
   /** Offsets in the text: from its comments and its `---` to the next document. */
   readonly start: number

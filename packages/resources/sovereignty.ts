@@ -22,7 +22,6 @@ const sovereigntyFileSchema = Type.Object(
 /** Content of `sovereigntyPolicyFile` and of a SovereigntyPolicy. */
 export type Sovereignty = Static<typeof sovereigntyFileSchema>
 
-/** Decodes the file strictly. */
 export function decodeSovereignty(bytes: Uint8Array): Decoded<Sovereignty> {
   return decodeRendered(sovereigntyFileSchema, bytes, () => [])
 }

@@ -29,7 +29,6 @@ type Promised = (
   check: (journal: Journal<Sample>, again: () => Promise<Journal<Sample>>) => Promise<void>,
 ) => void
 
-/** Conformance tests of every journal backend. */
 export function journalPromises(backend: JournalBackend): void {
   const promise: Promised = (name, check) => {
     test(`${backend.name}: ${name}`, async () => {

@@ -29,7 +29,6 @@ export interface Journal<E> {
   readonly health: 'ok' | 'poisoned' | 'unreachable'
 }
 
-/** A journal opened by its feature. */
 export interface OpenJournal<E> extends Journal<E> {
   close(): Promise<void>
 }

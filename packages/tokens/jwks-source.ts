@@ -21,7 +21,6 @@ export interface KeyFetcher {
   ): Promise<{ readonly status: number; readonly bytes: Uint8Array }>
 }
 
-/** Log messages of a key source. */
 export interface KeyLog {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void

@@ -7,7 +7,6 @@ const leader = 'Leader election'
 const cluster = 'Cluster'
 const sandboxes = 'Sandboxes'
 
-/** The flags of `plat-operator`. */
 export const operatorFlags = {
   'metrics-bind-address': {
     type: 'string',

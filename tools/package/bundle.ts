@@ -65,7 +65,6 @@ export async function bundle({ root, out, entries }: BundleOptions): Promise<Met
   return { ...result.metafile, inputs: { ...result.metafile.inputs, ...Object.fromEntries(inputs) } }
 }
 
-/** The files that threads run. */
 function threadsIn(root: string): ReadonlySet<string> {
   const files = SOURCES.flatMap((folder) =>
     globSync(`${folder}/**/*.ts`, { cwd: root, exclude: (name) => name.endsWith('node_modules') }),

@@ -9,7 +9,6 @@ const ELSEWHERE = /\.(?:system|browser|cluster)\.test\.ts$|(?:^|\/)test\/cluster
 
 const OPTIONS = '--test-name-pattern=<regex> and -slowest=<count>'
 
-/** Plan of one run of the tests. */
 export interface Plan {
   /** Files that open no socket and start no process: all in one process. */
   readonly shared: readonly string[]

@@ -37,7 +37,6 @@ export async function approvalsList(
   return 0
 }
 
-/** `plat approvals show`. */
 export async function approvalsShow(
   options: ApprovalsOptions & { readonly id: string },
   output: Output,

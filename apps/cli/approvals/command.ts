@@ -2,7 +2,6 @@ import type { Command } from 'commander'
 import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
-/** Declares `plat approvals`. */
 export function addApprovals(plat: Command): void {
   const approvals = plat.command('approvals').description('pending approvals')
   const load = () => import('./approvals.ts')

@@ -44,7 +44,6 @@ function minutes(ms: number): string {
   return formatDuration(Math.max(1, Math.floor(ms / MINUTE_MS)) * MINUTE_MS)
 }
 
-/** `plat approvals lift`. */
 export async function sessionApprovalsLift(
   options: { readonly dir?: string | undefined; readonly id: string },
   output: Output,

@@ -96,7 +96,6 @@ export async function auditHolds(
   return 0
 }
 
-/** `plat audit release`. */
 export async function auditRelease(options: HoldSource & { readonly id: string }, output: Output): Promise<number> {
   const { id, ledger } = options
   if (ledger === undefined) {

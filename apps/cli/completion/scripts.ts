@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 
-/** Shells with a completion script. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 

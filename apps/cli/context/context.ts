@@ -8,7 +8,6 @@ interface Row extends Context {
   readonly current: boolean
 }
 
-/** `plat context list`. */
 export async function contextList(format: WideFormat, output: Output, env = process.env): Promise<number> {
   const { current, contexts } = await readContexts(env)
   const rows: Row[] = Object.entries(contexts).map(([name, one]) => ({ name, current: name === current, ...one }))

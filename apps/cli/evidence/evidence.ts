@@ -45,7 +45,6 @@ export async function evidenceCreate(options: CreateOptions, output: Output): Pr
   return 0
 }
 
-/** `plat evidence list`. */
 export async function evidenceList(
   { dir, output: format }: { readonly dir?: string | undefined; readonly output: WideFormat },
   output: Output,

@@ -38,7 +38,6 @@ export interface CodeFlow {
   redeem(parameters: URLSearchParams): Promise<IssuedTokens>
 }
 
-/** A device code flow that waits for its person. */
 export interface DeviceFlow {
   readonly userCode: string
   readonly verificationURL: URL

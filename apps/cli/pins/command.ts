@@ -2,7 +2,6 @@ import type { Command } from 'commander'
 import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
-/** Declares `plat pins`. */
 export function addPins(plat: Command): void {
   const load = () => import('./pins.ts')
   const pins = plat

@@ -14,7 +14,6 @@ const { Optional } = Type
 const closed = { additionalProperties: false }
 const text = () => Type.String({ minLength: 1 })
 
-/** A file of policy tests. */
 const fileSchema = Type.Object(
   {
     tests: Type.Array(

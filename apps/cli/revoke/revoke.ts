@@ -120,7 +120,6 @@ export async function revocationsList(
   return 0
 }
 
-/** `plat revocations lift`. */
 export async function revocationsLift(
   options: { readonly dir?: string | undefined; readonly id: string },
   output: Output,

@@ -22,7 +22,6 @@ const KEY_VARIABLES = [
   'GROQ_API_KEY',
 ] as const
 
-/** Environment of the program of one run. */
 export interface RunPlaces {
   /** The forwarder's address with its secret. */
   readonly url: string

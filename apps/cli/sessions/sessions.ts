@@ -70,7 +70,6 @@ function withoutClosedIntents(records: readonly LedgerRecord[]): readonly Ledger
 
 const orDash = (text: string) => text || '-'
 
-/** Columns of records of one session. */
 export const timelineColumns = {
   columns: {
     time: ({ rec }: LedgerRecord) => textOf(rec.at).slice('YYYY-MM-DDT'.length, 'YYYY-MM-DDTHH:MM:SS'.length),

@@ -15,7 +15,6 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** Prints a value for programs. */
 export function printData(output: Output, format: 'json' | 'yaml', value: object): void {
   output.out(format === 'json' ? JSON.stringify(value, null, 2) : stringify(value).trimEnd())
 }

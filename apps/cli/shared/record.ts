@@ -12,7 +12,6 @@ export function isLedgerRecord(item: unknown): item is LedgerRecord {
   return typeof item.seq === 'number' && typeof item.rec === 'object' && item.rec !== null
 }
 
-/** Server and tool or method of a record. */
 export function targetOf(rec: LedgerRecord['rec']): string {
   return [rec.server, rec.tool ?? rec.method].map(textOf).filter(Boolean).join('/')
 }

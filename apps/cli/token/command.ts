@@ -2,7 +2,6 @@ import { type Command, Option } from 'commander'
 import { dir, exitWith } from '../shared/options.ts'
 import { type Format, formats, terminal } from '../shared/output.ts'
 
-/** Declares `plat token`. */
 export function addToken(plat: Command): void {
   plat
     .command('token')

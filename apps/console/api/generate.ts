@@ -21,7 +21,6 @@ interface Operation {
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>
 }
 
-/** Returns the types of the admin API from its OpenAPI document. */
 export function typesOf(document: {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }): string {

@@ -11,7 +11,6 @@ export function after(ms: number, call: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-/** A number in [0, 1), for jitter. */
 export function jitter(): number {
   return Math.random()
 }

@@ -1,4 +1,3 @@
-/** A piece of a row with one colour. */
 export interface JsonPiece {
   readonly kind: 'key' | 'string' | 'number' | 'word' | 'mark'
   readonly text: string

@@ -31,7 +31,6 @@ export function Time({ at, full = false }: { readonly at: string | null; readonl
   )
 }
 
-/** Time that is left until a moment. */
 export function TimeLeft({ until }: { readonly until: string }) {
   const left = Date.parse(until) - useNow(1_000)
   if (left <= 0) return <Badge tone="bad">time is up</Badge>

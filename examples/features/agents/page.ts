@@ -46,7 +46,6 @@ export function readPage(name: string, servers: readonly string[], variant = 0):
 /** The address of the gateway in the commands of the pages. */
 export const GATEWAY_URL = 'http://127.0.0.1:8080'
 
-/** Returns the page as it is. */
 export function read(name: string): string {
   return readFileSync(path.join(PAGES, name), 'utf8')
 }

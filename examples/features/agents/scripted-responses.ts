@@ -14,7 +14,6 @@ interface Item {
   readonly content?: string | readonly Block[]
 }
 
-/** A request of responses. */
 export interface ResponsesRequest {
   readonly input: readonly Item[]
   readonly tools?: readonly Tool[]

@@ -1,4 +1,3 @@
-/** A request to the model. */
 export interface ModelRequest {
   readonly model: string
   /** The last message of the user. */

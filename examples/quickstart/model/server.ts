@@ -5,7 +5,6 @@ import { onShutdown } from '@plat/process'
 import { type ModelRequest, readRequest } from './request.ts'
 import { reply } from './script.ts'
 
-/** A running model server. */
 export interface Model {
   /** Base URL of OpenAI clients: `http://127.0.0.1:<port>/v1`. */
   readonly url: string

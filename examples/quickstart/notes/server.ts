@@ -13,7 +13,6 @@ import { onShutdown } from '@plat/process'
 import { NoteStore } from './store.ts'
 import { notesServer } from './tools.ts'
 
-/** A running notes server. */
 export interface Notes {
   /** Where MCP clients connect: `http://127.0.0.1:<port>/mcp`. */
   readonly url: string

@@ -22,7 +22,6 @@ export class SwapRemoveSet<T extends Bagged> implements Iterable<T> {
     member.place = this.#members.push(member) - 1
   }
 
-  /** Returns false when the object is not a member. */
   delete(member: T): boolean {
     if (this.#members[member.place] !== member) return false
     const last = this.#members.pop()

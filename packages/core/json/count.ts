@@ -29,7 +29,6 @@ export function countValues(bytes: Uint8Array, most: number): number {
   return count
 }
 
-/** Counts the members of all objects in a value that `JSON.parse` made. */
 export function countMembers(value: unknown): number {
   const open: object[] = []
   const add = (inner: unknown) => {

@@ -147,7 +147,6 @@ export function nameOf(bytes: Uint8Array, start: number, end: number): string {
   return typeof name === 'string' ? name : raw
 }
 
-/** The text of a byte range of valid UTF-8. */
 export function textOf(bytes: Uint8Array, start: number, end: number): string {
   return bufferOf(bytes).toString('utf8', start, end)
 }

@@ -85,7 +85,6 @@ export class SharedPool {
     this.#change(caller, units)
   }
 
-  /** Releases acquired units. */
   release(caller: PoolCaller, units = 1): void {
     this.#change(caller, -units)
   }
@@ -98,7 +97,6 @@ export class SharedPool {
   }
 }
 
-/** Creates a pool with an observer. */
 export function watchedPool({
   observer,
   ...options

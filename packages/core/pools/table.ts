@@ -2,7 +2,6 @@
 
 export type PoolService = 'gateway' | 'broker' | 'attestation' | 'stdio'
 
-/** Share of one caller in a pool. */
 export interface PoolShare {
   /** Kind of caller, such as `agent`. */
   readonly of: string

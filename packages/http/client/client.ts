@@ -6,7 +6,6 @@ import { MalformedResponseError } from './head.ts'
 import { type ClientRequest, RequestHeads } from './request.ts'
 import { type Receiver, type Sending, Transfer } from './transfer.ts'
 
-/** Sends requests to one origin over HTTP/1.1. */
 export interface HttpClient {
   /**
    * Sends a request. The receiver is not called before this returns. Throws TypeError on an invalid method, path or header. Redirects are returned.

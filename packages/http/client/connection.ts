@@ -21,7 +21,6 @@ const KEEP_ALIVE_MARGIN_MS = 1_000
 /** A connection idle for longer is used only after one turn of the event loop, so that a close that has already arrived is read first. */
 const RECHECK_AFTER_MS = 250
 
-/** Callbacks of a connection to its client. */
 export interface ConnectionOwner {
   readonly clock: Clock
   readonly open: OpenSocket

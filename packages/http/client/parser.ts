@@ -273,7 +273,6 @@ export class ResponseParser {
   }
 }
 
-/** Returns the value of a hex digit, or -1. */
 function hexDigit(byte: number | undefined): number {
   if (byte === undefined) return -1
   if (byte >= DIGIT_0 && byte <= DIGIT_9) return byte - DIGIT_0

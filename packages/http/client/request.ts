@@ -3,7 +3,6 @@ export interface RequestHeaders {
   [name: string]: string | undefined
 }
 
-/** A request body that is not in memory. */
 export interface StreamedBody {
   /** Its bytes. */
   readonly length: number

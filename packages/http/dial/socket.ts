@@ -18,7 +18,6 @@ export interface SocketOptions extends TrustOptions {
   readonly faultOfLiteral: (hostname: string) => Error | null
 }
 
-/** Size of one read in bytes. */
 const READ_BYTES = 64 * 1024
 /** Idle time before TCP keep-alive probes, in milliseconds. */
 const PROBE_AFTER_MS = 60_000

@@ -9,7 +9,6 @@ export interface BodyFault {
   readonly why: 'too_large' | 'chunks' | 'timeout' | 'aborted' | 'encoding' | 'memory'
 }
 
-/** Counts the bytes of bodies. */
 export interface BodyAccount {
   /** Returns false when the budget has no room for `bytes` more: the body is refused. */
   retain(bytes: number): boolean

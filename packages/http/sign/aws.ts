@@ -1,6 +1,5 @@
 import { createHmac, hash } from 'node:crypto'
 
-/** AWS credentials of the signer. */
 export interface AwsCredentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string

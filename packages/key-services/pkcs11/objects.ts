@@ -1,7 +1,6 @@
 import type { HelperKey } from './protocol.ts'
 import { RefusedError, runPublic, runTool, type ToolOptions } from './tool.ts'
 
-/** A token by the id of its slot. */
 export interface TokenSlot {
   readonly slot: string
   readonly serial: string

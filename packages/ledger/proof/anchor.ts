@@ -34,7 +34,6 @@ export interface LogPromise {
 
 /** A checkpoint in a transparency log, as recorded by `anchor`. */
 export interface Anchor {
-  /** Record number of the checkpoint. */
   readonly checkpoint: number
   /** Content of the checkpoint, from the note of the log entry. */
   readonly covers: Checkpoint

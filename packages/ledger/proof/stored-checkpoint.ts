@@ -19,7 +19,6 @@ export function treePath(ledgerPath: string): string {
   return `${ledgerPath}.tree`
 }
 
-/** The record of a checkpoint as stored. */
 export interface StoredCheckpoint {
   readonly seq: number
   readonly rec: Readonly<Record<string, unknown>>

@@ -8,7 +8,6 @@ import { isSignedBy } from './note.ts'
 export interface Trust {
   /** Public keys of signers. With an ML-DSA key among them, a proof requires a signature of such a key. */
   readonly keys: readonly PublicKey[]
-  /** The key of HMAC checkpoints. */
   readonly hmacKey: KeyObject | null
 }
 

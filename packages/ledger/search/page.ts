@@ -70,7 +70,6 @@ export async function* searchLedger(
   }
 }
 
-/** Records of a page of `searchLedger`. */
 const PAGE_RECORDS = 1000
 
 /** Records of one page. A malformed line, at this position, ends it. */

@@ -33,7 +33,6 @@ export interface FrameSizes {
   readonly plainBytes: number
 }
 
-/** Positions of the frames of a file. */
 export class FrameTable {
   /** Positions of all frames, and of the end. */
   readonly #starts: Float64Array

@@ -37,7 +37,6 @@ export interface PartOptions {
 export interface PartClaims {
   readonly checkpoints: number
   readonly anchors: Finding['anchors']
-  /** Claims about records of earlier parts. */
   readonly earlier: readonly Claim[]
 }
 

@@ -102,7 +102,6 @@ export class LocalRunner implements PartRunner {
   }
 }
 
-/** Start of the first part. */
 export const NOTHING: PartStart = { head: null, previous: null, tree: null, ledgerId: null }
 
 export function keysOf({ key, logKey, hmacKey }: Pick<VerifyJob, 'key' | 'logKey' | 'hmacKey'>): VerifyKeys {

@@ -118,7 +118,6 @@ export class FileLedger implements Ledger {
     return this.#health
   }
 
-  /** Returns the last durable record. */
   head(): Head {
     if (this.#durable === null) throw new LedgerUnavailableError(`${this.#path}: no record yet`)
     return this.#durable

@@ -30,7 +30,6 @@ export interface StartOptions {
 export interface StartRead {
   /** Null for a ledger without a readable genesis and segments. */
   readonly ledgerId: string | null
-  /** Start of the active file. */
   readonly start: FileStart
   /** The active file, from where reading began. */
   readonly found: Followed

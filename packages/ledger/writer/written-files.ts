@@ -7,7 +7,6 @@ import type { FileStart } from './sealing/sealer.ts'
 export interface WrittenFilesOptions {
   readonly path: string
   readonly files: Files
-  /** Handle of the active file. */
   readonly handle: AppendHandle
   readonly start: FileStart
   readonly commitOn: (target: AppendTarget) => GroupCommit
@@ -48,7 +47,6 @@ export class WrittenFiles {
     return (this.#following ?? this.#active).commit
   }
 
-  /** Start of the active file. */
   get start(): FileStart {
     return this.#active.start
   }

@@ -63,7 +63,6 @@ export function cedarInstalled(): boolean {
 
 type Wasm = typeof import('@cedar-policy/cedar-wasm/nodejs')
 
-/** One policy of a text. */
 interface Named {
   readonly id: string
   /** The policy as evaluated: its text, unless parts had to be removed. A literal may be larger than JSON can represent. */

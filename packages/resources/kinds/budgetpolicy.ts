@@ -97,7 +97,6 @@ export const budgetPolicySpecSchema = Type.Object(
   },
 )
 
-/** `BudgetPolicy.status`. */
 export const budgetPolicyStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

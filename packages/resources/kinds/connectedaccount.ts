@@ -20,7 +20,6 @@ export const connectedAccountSpecSchema = Type.Object(
   closed,
 )
 
-/** `ConnectedAccount.status`. */
 export const connectedAccountStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

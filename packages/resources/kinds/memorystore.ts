@@ -6,7 +6,6 @@ const { Optional } = Type
 /** Tokens carry labels separated by spaces. `*` stands for every label, and is none itself. */
 const TAINT_PATTERN = '^([!-)+-~]|[!-~][!-~]+)$'
 
-/** Defaults of a MemoryStore. */
 export const MEMORY_DEFAULTS = { retentionDays: 30, maxItems: 1000, maxItemBytes: 8192 } as const
 
 /** Fields of a MemoryStore, also used by `memoryFile`. */
@@ -37,10 +36,8 @@ export const memoryFields = () => ({
   ),
 })
 
-/** `MemoryStore.spec`. */
 export const memoryStoreSpecSchema = Type.Object(memoryFields(), closed)
 
-/** `MemoryStore.status`. */
 export const memoryStoreStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

@@ -41,7 +41,6 @@ export const sovereigntyFields = () => ({
 /** `SovereigntyPolicy.spec` (cluster scope). */
 export const sovereigntyPolicySpecSchema = Type.Object(sovereigntyFields(), closed)
 
-/** `SovereigntyPolicy.status`. */
 export const sovereigntyPolicyStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

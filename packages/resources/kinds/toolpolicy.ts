@@ -71,7 +71,6 @@ const ruleSchema = Type.Object(
   closed,
 )
 
-/** `ToolPolicy.spec`. */
 export const toolPolicySpecSchema = Type.Object(
   {
     mode: Optional(oneOf(['enforce', 'dryRun'], 'dryRun only reports.', { default: 'enforce' })),
@@ -83,7 +82,6 @@ export const toolPolicySpecSchema = Type.Object(
   closed,
 )
 
-/** `ToolPolicy.status`. */
 export const toolPolicyStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

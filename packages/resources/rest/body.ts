@@ -7,7 +7,6 @@ import { invalid, RestError } from './error.ts'
 import { JSON_TYPE, type RestRequest } from './rest.ts'
 import type { Target } from './route.ts'
 
-/** Returns the media type of a body, without parameters. */
 export function mediaTypeOf({ contentType }: Pick<RestRequest, 'contentType'>): string {
   return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
@@ -126,7 +125,6 @@ function refuseNotKept(kind: Kind, name: string, metadata: Record<string, unknow
   if (problems.length > 0) throw invalid(kind, name, problems)
 }
 
-/** Returns the schema of an object of a kind. */
 function schemaOf(kind: Kind): Node {
   const text: Node = {}
   const metadata: Node = {

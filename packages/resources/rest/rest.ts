@@ -54,7 +54,6 @@ export function wireOf({ apiVersion, kind, metadata, spec, status }: Resource): 
   }
 }
 
-/** Returns the list of these objects. */
 export function listOf(kind: string, items: readonly Resource[], metadata: object): object {
   return { apiVersion: API_VERSION, kind: `${kind}List`, metadata, items: items.map(wireOf) }
 }

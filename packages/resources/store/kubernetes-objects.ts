@@ -17,12 +17,10 @@ export function collection(kind: Kind, namespace: string): string {
   return `/apis/${API_VERSION}${scope}/${kinds[kind].plural}`
 }
 
-/** Path of one object. */
 export function pathOf(kind: Kind, { namespace, name }: Key): string {
   return `${collection(kind, namespace)}/${encodeURIComponent(name)}`
 }
 
-/** Returns the names of a received object. */
 export function keyOf(found: Members): Key {
   const metadata = member(found, 'metadata')
   return { namespace: textOf(metadata, 'namespace'), name: textOf(metadata, 'name') }
@@ -103,7 +101,6 @@ export function replacing(found: Members, { apiVersion, kind, metadata, spec }: 
   }
 }
 
-/** Returns why the API server refused an object. */
 export function problemsOf({ causes, message }: KubernetesApiError): FieldProblem[] {
   if (causes.length === 0) return [{ path: '', message }]
   return causes.map(({ field, message: why }) => ({ path: field, message: why }))

@@ -39,7 +39,6 @@ export interface Files {
   /** Returns the whole file, or null when it does not exist. */
   readWhole(path: string): Uint8Array | null
   exists(path: string): boolean
-  /** Opens an existing file for reading. */
   openRead(path: string): ReadHandle
   /** Returns the names in a folder; none when it does not exist. */
   list(folder: string): readonly string[]
@@ -117,7 +116,6 @@ export function filesOver(calls: SystemCalls): Files {
   return files
 }
 
-/** Operations on the names of a folder. */
 function namesOver(calls: SystemCalls): Pick<Files, 'list' | 'rename' | 'remove'> {
   return {
     list(folder) {

@@ -29,7 +29,6 @@ export interface LocalLimitsOptions {
   readonly zone?: string
 }
 
-/** Counter of one key in one window. */
 export interface Counted {
   readonly key: string
   readonly window: string

@@ -13,7 +13,6 @@ type Check = (clock: TestClock, one: OnceSet, other: OnceSet) => Promise<void>
 
 const CAP = 1000
 
-/** Conformance tests of every set backend. */
 export function oncePromises(backend: OnceBackend): void {
   let tests = 0
   const promise = (name: string, check: Check) => {

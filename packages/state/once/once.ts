@@ -18,7 +18,6 @@ export interface OnceSet {
   take(key: string): string | null | Promise<string | null>
 }
 
-/** Named sets of one backend. */
 export interface OnceSets {
   /** `cap`: maximum number of entries; its precision depends on the backend. Shares of a pool apply to the insertions of this process. */
   set(name: string, cap: number | SharedPool): OnceSet

@@ -188,7 +188,6 @@ export class Database {
     }
   }
 
-  /** Runs a long transaction. */
   async long<T>(access: 'READ ONLY' | 'READ WRITE', work: (ask: RunQuery) => Promise<T>, even?: EvenLost): Promise<T> {
     const client = await this.#trusted(even)
     const ask: RunQuery = async (text, values) => {
@@ -226,7 +225,6 @@ export interface CountBatch {
   readonly operations: readonly object[]
 }
 
-/** Result of `countFunction`. */
 export interface CountResult {
   readonly answers?: readonly Counted[]
   readonly xid?: string
@@ -282,7 +280,6 @@ export function storedText(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** Decodes a text encoded by `storedText`. */
 export function textOf(stored: string): string {
   return stored.includes('\\') ? String(JSON.parse(`"${stored}"`)) : stored
 }

@@ -59,7 +59,6 @@ export interface PostgresState {
   close(): Promise<void>
 }
 
-/** Implements `openPostgresState`. */
 export async function startPostgresState(options: PostgresStateOptions): Promise<PostgresState> {
   const { clock, ids, pollMs, retryMs, warn } = options
   const continuity = await Continuity.open({

@@ -3,7 +3,6 @@ import { type Clock, ExpiringMap, SharedPool } from '@plat/core'
 /** Result of using a proof's id: `fresh` exactly once, `seen` after that, `full` when no more can be stored. */
 export type ReplayVerdict = 'fresh' | 'seen' | 'full'
 
-/** A proof that is being used. */
 export interface UsedProof {
   /** RFC 7638 thumbprint of its key. */
   readonly jkt: string

@@ -16,7 +16,6 @@ export class KeyTenants {
     this.#byNamespace = byNamespace
   }
 
-  /** Merges documents; the first that names the tenant of a key or a namespace wins. */
   static merge(all: readonly KeyTenants[]): KeyTenants {
     // Later entries of a `Map` replace earlier ones, so the first document comes last.
     const reversed = all.toReversed()
@@ -58,7 +57,6 @@ export type TenantLookup = Pick<KeyTenants, 'ofKey' | 'ofNamespace'>
 
 export const noKeyTenants = new KeyTenants(new Map(), new Map())
 
-/** A key of a document: its thumbprint and its JWK. */
 export interface DocumentKey {
   readonly thumbprint: string
   readonly jwk: Readonly<Record<string, unknown>>

@@ -9,7 +9,6 @@ export const TRANSACTION_TYPE = 'txntoken+jwt'
 /** Maximum length of a `txn` in characters: it is stored. */
 const MAX_TXN_CHARS = 256
 
-/** Claims of a transaction token about its call. */
 export interface TransactionClaims {
   /** Unique id of the transaction: the id of the call in the ledger. */
   readonly txn: string

@@ -42,7 +42,6 @@ export class IdentityRefusedError extends PlatError {
   }
 }
 
-/** Connection to the broker. */
 export interface BrokerConnection {
   readonly fetch: typeof globalThis.fetch
   readonly url: string

@@ -7,7 +7,6 @@ const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 const TRANSACTION = 'urn:ietf:params:oauth:token-type:txn_token'
 
-/** Options of an exchange. */
 export interface ExchangeOptions {
   /** An audience of the broker's `-exchange-config`. */
   readonly audience: string

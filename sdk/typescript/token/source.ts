@@ -7,7 +7,6 @@ export interface IssuedToken {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Requirements for a token. */
 export interface TokenRequirements {
   /** Thumbprint of the session's DPoP key, to which the source binds the token if it can. Null without a key. */
   readonly jkt: string | null

@@ -36,7 +36,6 @@ export interface BoundNonce {
   readonly expiresAt: string
 }
 
-/** A token that the broker minted for evidence. */
 export interface Minted {
   readonly token: string
   readonly jti: string

@@ -3,7 +3,6 @@ import { Compile } from 'typebox/compile'
 
 const closed = { additionalProperties: false } as const
 
-/** Why a release ended. */
 const END_REASONS = [
   'ended',
   'not_redeemed',

@@ -67,7 +67,6 @@ export class Releases {
     return key === undefined ? null : (this.#sessions.get(key)?.release ?? null)
   }
 
-  /** The last release of a session. */
   ofSession(name: Release['name']): Release | null {
     return this.#sessions.get(sessionKey(name))?.release ?? null
   }
@@ -121,7 +120,6 @@ export class Releases {
     return this.write({ ...release, ended: { why, at: this.#options.clock.now() } })
   }
 
-  /** Yields the releases that have not ended. */
   *open(): Generator<Release> {
     for (const { release } of this.#sessions.values()) if (release.ended === null) yield release
   }

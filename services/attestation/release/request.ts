@@ -38,7 +38,6 @@ export function decodeReleaseRequest(bytes: Uint8Array): ReleaseRequest {
   }
 }
 
-/** The member `releaseId` of a body. */
 export function releaseIdIn(body: Body): string {
   const id = body.text('releaseId')
   if (id === null || id === '') throw invalid('releaseId is required')

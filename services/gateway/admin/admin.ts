@@ -224,7 +224,6 @@ function takesOn(scope: FastifyInstance): AdminContext['takes'] {
   return (type, bodyLimit) => void scope.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit }, whole)
 }
 
-/** Method and path of a row. */
 function partsOf(route: AdminRoute): { method: HTTPMethods; url: string } {
   const [method, path = ''] = route.split(' ')
   // A colon within a segment is literal, as in `config:bundle`; the router requires it to be doubled.

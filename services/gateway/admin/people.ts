@@ -6,7 +6,6 @@ export type PeopleTable = Readonly<
 /** Identifiers of a person: `sub:["<issuer>","<subject>"]`, and `name:<name>` for each name, in lower case. */
 export type PersonMarks = readonly string[]
 
-/** Names and subject of an acting person. */
 export interface KnownPerson {
   readonly names: readonly string[]
   /** Issuer and subject of a verified token; null: only names are known. */

@@ -18,7 +18,6 @@ export interface Principal {
   readonly groups: readonly string[]
   /** Roles in all namespaces. */
   readonly roles: Roles
-  /** Roles in one namespace, by its name. */
   readonly namespaceRoles: ReadonlyMap<string, Roles>
   /** Authenticated with the static token, so that no person is known. */
   readonly byToken: boolean

@@ -39,7 +39,6 @@ export interface WireRequest {
 /** Why a call was aborted: the `reason` of its signal. */
 export type AbortReason = 'client' | 'revoked' | 'deadline' | 'drain' | 'denied'
 
-/** Called when the call is aborted. */
 export type AbortListener = (() => void) | { handleEvent(): void }
 
 /** The subset of `AbortSignal` that a call implements, because an `AbortSignal` costs more per call than the policy evaluation. */

@@ -93,7 +93,6 @@ export function agentOf({ tenant, namespace, agent }: Pick<Identity, 'tenant' | 
   return `${tenant}/${namespace}/${agent}`
 }
 
-/** The resolved target of a call. */
 export interface Target {
   readonly kind: 'mcp' | 'model' | 'a2a' | 'builtin'
   /** `<ns>/<name>`, a route, or `plat-web`. */
@@ -144,7 +143,6 @@ export interface ToolLabels {
   readonly sinks: readonly string[]
 }
 
-/** Pin of the definition of the called tool. */
 export interface ToolPin {
   /** `sha256:<hex>` of the definition to which an approval is bound; null in mode `learn`, and if the tool was never listed. */
   readonly digest: string | null
@@ -224,7 +222,6 @@ export interface RedactedView {
   readonly hits: number
 }
 
-/** The approval that a call used. */
 export interface ApprovalUse {
   readonly approvalId: string
   readonly by: readonly string[]

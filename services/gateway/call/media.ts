@@ -3,7 +3,6 @@ import type { Operation } from './operation.ts'
 /** Units in which providers charge for images and sound. */
 export const MEDIA_UNITS = ['images', 'characters', 'seconds'] as const
 
-/** Use of a call, in the unit of its price. */
 export interface MediaUse {
   readonly unit: (typeof MEDIA_UNITS)[number]
   readonly count: number

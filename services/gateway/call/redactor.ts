@@ -21,7 +21,6 @@ export interface RedactionScope {
   readonly left?: readonly string[]
 }
 
-/** Redacts one message. */
 export interface Redactor {
   /** Results in the redacted message, the input itself when nothing was found, or a denial when the message must not pass. */
   steps(json: Uint8Array, where: RedactionScope): Steps<Uint8Array | Denial>
@@ -31,7 +30,6 @@ export interface Redactor {
   pieces(isJson: boolean): TextRedactor
 }
 
-/** Redacts a text that arrives in pieces. */
 export interface TextRedactor {
   /** Results in the redacted text that may be sent now, from this piece and text held back before; may be empty. */
   push(piece: string): Steps<string | Denial>

@@ -115,7 +115,6 @@ function createStoredReview({ models, stored, taint }: Features) {
   })
 }
 
-/** Observers of the end of each call. */
 function observersOf({ sessions, events, activity, captures, traces }: Features): readonly CallObserver[] {
   const ofRecords = (see: (record: Rec, at: number) => void): CallObserver => ({
     ended: (_call, _outcome, record, at) => void (record !== null && see(record, at)),

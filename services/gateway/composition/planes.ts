@@ -46,7 +46,6 @@ export function modelPlane(shared: Shared, { models, stored, budgets, revocation
   })
 }
 
-/** `/mcp`. */
 export function sharedMcpPlane(
   { sealer, config, metrics, pools, clock, ids, log }: Shared,
   { servers, traces }: Features,
@@ -115,7 +114,6 @@ export function a2aPlane(shared: Shared, { agents, transactions }: Features): Pl
   })
 }
 
-/** Limits and dialer of every plane. */
 function limitsOf({ config, dialer, clock, extraCA }: Shared) {
   return {
     dialer,

@@ -44,7 +44,6 @@ export function openApiDocument(version: string): object {
   }
 }
 
-/** `GET /openapi.json`. */
 export function createOpenApi(version: string): { readonly routes: AdminRoutes } {
   const document = openApiDocument(version)
   return { routes: { mount: (context) => context.on('GET /openapi.json', async () => document) } }

@@ -25,7 +25,6 @@ export interface LiveCalls {
   cut(judge: (who: Identity) => Denial | null): number
   /** Calls `visit` with the identity of each call in progress, except long calls, which may be idle for hours. */
   busy(visit: (who: Identity) => void): void
-  /** Calls `visit` with each call in progress. */
   each(visit: (call: Pick<LiveCall, 'identity' | 'long'>) => void): void
   /** Checks every call now instead of at the next tick. */
   check(): void
@@ -108,7 +107,6 @@ function visitAll(calls: Iterable<LiveCall>, visit: (call: LiveCall) => void): v
   for (const call of calls) visit(call)
 }
 
-/** Returns a function that selects the pool in which a call is counted. */
 function createPools(pools: PoolObservers<'live_calls' | 'ending_calls'> | undefined): (call: LiveCall) => SharedPool {
   const live = watchedPool({ name: 'live_calls', observer: pools?.of('live_calls') })
   const ending = watchedPool({ name: 'ending_calls', observer: pools?.of('ending_calls') })

@@ -4,7 +4,6 @@ import type { Log } from '@plat/process'
 import type { RefusalShares } from './refusals.ts'
 import { nameIn } from './session-name.ts'
 
-/** Audited kinds of issuance. */
 export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'
 
 /** Where issuance is recorded. */

@@ -22,7 +22,6 @@ const LOOK_EVERY_MS = 2000
 const DOCUMENTS_FIRST_MS = 10_000
 const DOCUMENTS_MS = 1000
 
-/** Kinds that are rendered from files. */
 export const FILE_KINDS = [
   'Agent',
   'MCPServer',

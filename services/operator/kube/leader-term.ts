@@ -175,7 +175,6 @@ export class LeaderTerm {
     this.#sessions?.foreignChanged(objects)
   }
 
-  /** Warm pools have changed. */
   poolsChanged(objects: readonly Members[]): void {
     this.#sessions?.poolsChanged(objects)
   }

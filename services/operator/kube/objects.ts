@@ -3,7 +3,6 @@ import { type KubernetesApi, KubernetesApiError, type Members, member, retryAfte
 import type { Log } from '@plat/process'
 import { pause } from '../controllers/elector.ts'
 
-/** Objects of one page of a list. */
 const PAGE_ITEMS = '250'
 /** How long the API server keeps a watch open, in seconds. */
 const WATCH_SECONDS = '290'

@@ -47,7 +47,6 @@ export interface Rendering {
   readonly objects: ReadonlyMap<string, Resource>
 }
 
-/** Objects that resources reference. */
 export interface References {
   readonly secrets: ReferencedObjects
   readonly configMaps: ReferencedObjects

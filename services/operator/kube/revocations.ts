@@ -15,7 +15,6 @@ export interface RevocationsParts {
   readonly outputs: Outputs
   /** The operator's own namespace. */
   readonly namespace: string
-  /** Revocations of sessions that have ended. */
   readonly ended: () => readonly RevocationEntry[]
   /** Milliseconds since the epoch. */
   readonly now: () => number

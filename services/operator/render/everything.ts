@@ -95,7 +95,6 @@ export function renderEverything(declared: Declared, context: RenderContext): Ev
   }
 }
 
-/** Renders one file alone. */
 export function renderFile(name: FileName, declared: Declared, context: RenderContext): RenderedFile {
   return fileOf(name, RENDERERS[name](declared, context))
 }

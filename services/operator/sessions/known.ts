@@ -38,7 +38,6 @@ export class KnownSessions {
     return this.#mirror.list('AgentSession').map((seen) => this.#newest(keyOf(seen), seen))
   }
 
-  /** Keys of the sessions that have not ended. */
   live(): Iterable<string> {
     return this.#agents.keys()
   }

@@ -126,7 +126,6 @@ export class Sessions {
     }
   }
 
-  /** Warm pools have changed. */
   poolsChanged(objects: readonly Members[]): void {
     for (const object of objects) {
       const tier = textOf(member(member(object, 'metadata'), 'labels'), TIER)

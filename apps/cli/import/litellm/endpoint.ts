@@ -3,7 +3,6 @@ import { Draft } from '../../shared/draft.ts'
 import type { ConvertOptions } from '../mcp-servers.ts'
 import { NOT_CONVERTED, type Provider, providerOf } from './providers.ts'
 
-/** One entry of `model_list`. */
 export interface ListedModel {
   readonly path: string
   readonly name: string
@@ -155,7 +154,6 @@ export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }
 
-/** Largest `weight` of an endpoint. */
 const WEIGHT_MAX = 1000
 
 function isWeight(value: unknown): value is number {

@@ -29,7 +29,6 @@ export interface StdioOptions {
   readonly home: PlatFolder
   /** MCPServers as last rendered; the same array as long as nothing has changed. */
   servers(): readonly Manifest<'MCPServer'>[]
-  /** Log file of the servers. */
   readonly logFile: string | null
   readonly env: NodeJS.ProcessEnv
   readonly clock: Clock

@@ -52,7 +52,6 @@ export class Link implements Routing {
   readonly #process: ServerProcess
   readonly #open = new Map<number, Open>()
   readonly #owned = new Map<string, number>()
-  /** Standalone streams, by session. */
   readonly #streams = new Map<string, Reply>()
   readonly #requests: ServerRequests
   /** The server has answered a request with a result. */

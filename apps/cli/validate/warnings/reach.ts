@@ -62,7 +62,6 @@ export function routesOf({ declared, config }: Surroundings): readonly string[] 
   return [...Object.keys(config.models), ...own.map(routeOf)]
 }
 
-/** Name of the private route of an agent. */
 export function routeOf({ metadata }: Manifest<'Agent'>): string {
   return `${metadata.namespace}.${metadata.name}`
 }

@@ -78,7 +78,6 @@ function rowsOf(policy: Policy): readonly Row[] {
   return [...policy.rules.map((rule) => ({ policy, rule })), { policy, rule: null }]
 }
 
-/** The conditions of a rule on one line. */
 function conditionsOf({ match = {}, when }: Rule): string {
   const parts = Object.entries(match).map(([name, values]) => `${name}: ${values.join(', ')}`)
   return [...parts, ...(when === undefined ? [] : [`when ${when}`])].join('; ')

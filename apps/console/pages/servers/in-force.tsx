@@ -9,7 +9,6 @@ import { Name } from '../../ui/text.tsx'
 type Server = Result<'GET /v1/servers'>['items'][number]
 type Route = Result<'GET /v1/models'>['items'][number]
 
-/** An endpoint with its route. */
 interface Row {
   readonly route: Route
   readonly endpoint: Route['endpoints'][number]

@@ -2,7 +2,6 @@ import type { FlagTable } from '@plat/config'
 import { isAddressRange } from '../../dial/addresses.ts'
 import { defaultLimits } from '../limits.ts'
 
-/** Flags that limit connections per peer. */
 export const peerFlags = {
   'max-connections-per-peer': {
     type: 'int',

@@ -6,7 +6,6 @@ import { createRangeCheck } from '../../dial/addresses.ts'
 const IPV6_NETWORK_GROUPS = 4
 
 export interface PeerConnectionsOptions {
-  /** Maximum number of connections per peer address. */
   readonly share: number
   /**
    * Address ranges of proxies and load balancers, which have no limit because many clients share their address. The constructor throws on a

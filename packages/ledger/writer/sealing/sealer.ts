@@ -16,7 +16,6 @@ export interface SealingLimits {
   readonly seconds: number
 }
 
-/** Start of the active file. */
 export interface FileStart {
   /** `seq` of its first record. */
   readonly first: number

@@ -39,7 +39,6 @@ export const agentRevocationSpecSchema = Type.Object(
   closed,
 )
 
-/** `AgentRevocation.status`. */
 export const agentRevocationStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

@@ -7,7 +7,6 @@ const { Optional } = Type
 /** Agent, user and permissions are fixed when a session is created: otherwise anyone who can edit it could become another user. */
 const FIXED = ['agentRef', 'user', 'groups', 'principalVerified', 'scopes', 'ttl', 'fork'] as const
 
-/** `AgentSession.spec`. */
 export const agentSessionSpecSchema = Type.Object(
   {
     agentRef: label('Agent of the same namespace.'),

@@ -84,7 +84,6 @@ export const trustTierSpecSchema = Type.Object(
   },
 )
 
-/** `TrustTier.status`. */
 export const trustTierStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

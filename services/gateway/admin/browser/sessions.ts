@@ -137,7 +137,6 @@ export class BrowserSessions {
     }
   }
 
-  /** Ends all sessions of the owner of a session. */
   async endAll({ person }: BrowserSession): Promise<void> {
     const owner = ownerOf(person)
     const own = [...this.#sessions.values()].filter((one) => one.owner === owner)

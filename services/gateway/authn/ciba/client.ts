@@ -46,7 +46,6 @@ const CODE_CHARS = 8
 const ERROR_CODE = /^[a-z0-9_]{1,64}$/
 const GRANT = 'urn:openid:params:grant-type:ciba'
 
-/** An accepted authentication request. */
 export interface PendingAuthentication {
   readonly requestId: string
   readonly code: string

@@ -10,7 +10,6 @@ const MAX_RESPONSE_BYTES = 64 * 1024
 /** Error codes of RFC 6749 and related standards. Other texts of a server are never repeated. */
 const ERROR_CODE = /^[a-z_]{1,64}$/
 
-/** A request to a token endpoint. */
 export interface TokenRequest {
   readonly url: string
   readonly form: URLSearchParams

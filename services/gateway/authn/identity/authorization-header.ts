@@ -4,7 +4,6 @@ import type { WireRequest } from '../../call/index.ts'
 /** Exactly one token in the alphabet of a compact JWS. The scheme is case-insensitive (RFC 9110 section 11.1). */
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9_.-]+)$/i
 
-/** The parsed header `Authorization`. */
 export interface AuthorizationHeader {
   readonly scheme: 'bearer' | 'dpop'
   readonly token: PresentedToken

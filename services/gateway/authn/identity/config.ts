@@ -61,7 +61,6 @@ const trustedIssuer = Type.Object({
   }),
 })
 
-/** One entry of `identity.trustedIssuers`. */
 export type TrustedIssuerConfig = Readonly<Static<typeof trustedIssuer>>
 
 const schema = Type.Object({

@@ -10,7 +10,6 @@ const MAX_AGE_SECONDS = 300
 export interface MetadataOptions {
   readonly issuers: TrustedIssuers
   readonly resources: Resources
-  /** `dpop.require` */
   readonly dpopRequired: boolean
 }
 

@@ -66,7 +66,6 @@ const provider = Type.Object({
   allowAnyServer: key.flag('Every MCPServer that names this provider may receive its tokens.'),
 })
 
-/** One entry of `tokenVault.providers`. */
 export type ProviderConfig = Readonly<Static<typeof provider>>
 export type LoginConfig = Readonly<Static<typeof login>>
 

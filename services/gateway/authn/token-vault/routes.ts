@@ -207,7 +207,6 @@ function stateOf(request: FastifyRequest): string {
   return states.length === 1 ? (states[0] ?? '') : ''
 }
 
-/** The query string as received. */
 function queryOf({ url }: FastifyRequest): string {
   const at = url.indexOf('?')
   return at === -1 ? '' : url.slice(at + 1)

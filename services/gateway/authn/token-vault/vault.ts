@@ -45,7 +45,6 @@ interface Held {
   askAgainAt: number
 }
 
-/** Credentials of users for calls to per-user servers. */
 export interface UserTokens {
   /** Returns why no call of this caller can succeed, or null if no reason is known. */
   missing(server: string, provider: string, identity: Identity): Denial | null

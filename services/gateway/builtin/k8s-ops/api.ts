@@ -88,7 +88,6 @@ export class ApiSession {
     }
   }
 
-  /** Sends a request for a JSON object. */
   async object(request: ClusterRequest): Promise<{ readonly kind: 'object'; readonly value: Members } | Refused> {
     const answer = await this.send(request)
     if (answer.kind === 'refused') return answer
@@ -129,7 +128,6 @@ export function refused(answer: ToolResult | Denial): Refused {
   return { kind: 'refused', answer }
 }
 
-/** Returns the objects of a list member. */
 export function objectsIn(object: Members, name: string): readonly Members[] {
   const value = object[name]
   return Array.isArray(value) ? value.filter(isObject) : []

@@ -12,7 +12,6 @@ const MAX_KEPT = 64
 /** Cache lifetime of a kind list, in milliseconds: then newly installed kinds are found. */
 const KEPT_MS = 60_000
 
-/** A kind of the API server. */
 export interface Kind {
   readonly apiVersion: string
   readonly kind: string

@@ -49,7 +49,6 @@ const keySchema = Type.Tuple([
   Type.String(),
 ])
 
-/** Returns the journal key of an item. */
 export function journalKey({ tenant, namespace, store, scope, who }: Owner, key: string): string {
   return JSON.stringify([tenant, namespace, store, scope, who, key])
 }

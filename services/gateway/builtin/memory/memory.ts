@@ -23,7 +23,6 @@ export interface MemoryOptions {
   readonly pool: SharedPool
 }
 
-/** Items of one owner in one store. */
 class Drawer {
   readonly owner: Owner
   readonly items = new Map<string, Item>()
@@ -75,7 +74,6 @@ export class Memory {
     return this.#drawers.get(ownerKey(owner))?.items.get(key) ?? null
   }
 
-  /** Returns items in key order. */
   list(owner: Owner): readonly Item[] {
     const items = [...(this.#drawers.get(ownerKey(owner))?.items.values() ?? [])]
     return items.sort((a, b) => (a.key < b.key ? -1 : 1))

@@ -6,7 +6,6 @@ import type { Slot, Snapshots } from '../../call/index.ts'
 
 const DAY_MS = 86_400_000
 
-/** One MemoryStore with defaults. */
 export interface Store {
   readonly namespace: string
   readonly name: string
@@ -20,7 +19,6 @@ export interface Store {
   readonly taints: readonly string[]
 }
 
-/** All stores, by namespace and name. */
 export class Stores {
   readonly #byNamespace = new Map<string, Map<string, Store>>()
 
@@ -30,7 +28,6 @@ export class Stores {
     }
   }
 
-  /** Returns the stores of a namespace, by name. */
   of(namespace: string): ReadonlyMap<string, Store> {
     return this.#byNamespace.get(namespace) ?? NO_STORES
   }

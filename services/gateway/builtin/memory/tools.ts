@@ -41,7 +41,6 @@ const key = Type.String({
 export interface MemoryToolParts {
   readonly memory: Memory
   readonly places: MemoryScopes
-  /** Returns the taint labels of a caller. */
   readonly labelsOf: (caller: Identity) => readonly string[]
   /** Adds labels to the session of this call before its response is sent. */
   readonly brings: (call: ToolCall, labels: ReadonlySet<string>) => void
@@ -49,7 +48,6 @@ export interface MemoryToolParts {
   readonly onFault: (error: unknown) => void
 }
 
-/** The tools of `plat-memory`. */
 export function createMemoryTools(parts: MemoryToolParts): readonly BuiltinTool[] {
   const desk = new MemoryTools(parts)
   return [writeTool(desk), readTool(desk), searchTool(desk), listTool(desk), deleteTool(desk)]

@@ -47,7 +47,6 @@ export interface Bringing {
   readonly labels?: readonly string[]
 }
 
-/** A task of a server, with its owner. */
 export interface OwnedTask {
   readonly owner: Owner
   /** The call whose response contained it. */

@@ -23,7 +23,6 @@ export interface BuiltinServer {
   readonly isRemote?: boolean
   /** Returns the taint labels of all results of a tool; null: of other responses, such as the list of tools. */
   labels(tool: string | null): ToolLabels
-  /** Returns the tools that are available to a caller. */
   tools(caller: Caller): readonly BuiltinTool[]
 }
 
@@ -61,7 +60,6 @@ export interface BuiltinTool {
   run(args: unknown, call: ToolCall): Promise<ToolResult | Denial>
 }
 
-/** The result of `tools/call`. */
 export interface ToolResult {
   readonly content: readonly { readonly type: 'text'; readonly text: string }[]
   /** The result as an object for programs; absent: only `content`. */
@@ -108,7 +106,6 @@ export function toolFailure(text: string, attempts: Outcome['attempts'] = []): T
   return { content: [{ type: 'text', text }], isError: true, attempts }
 }
 
-/** Returns a successful result with a text. */
 export function toolText(text: string, attempts: Outcome['attempts'] = []): ToolResult {
   return { content: [{ type: 'text', text }], isError: false, attempts }
 }

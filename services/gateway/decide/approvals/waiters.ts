@@ -2,7 +2,6 @@ import type { Denial } from '../../call/index.ts'
 
 export type WaitResult = 'granted' | Denial
 
-/** A waiting call. */
 export interface Waiter {
   readonly callId: string
   readonly until: Promise<WaitResult>

@@ -25,7 +25,6 @@ export interface PinBookOptions {
   readonly onFault: (error: unknown) => void
 }
 
-/** Known state of one tool. */
 export interface ToolState {
   readonly tool: string
   /** Digest of the definition offered last; null: none since the gateway started. */
@@ -46,7 +45,6 @@ interface ObservedTool {
   at: number
 }
 
-/** Known tools of one server. */
 class ServerTools {
   /** Wall clock time of the last list, in milliseconds; null: none since the gateway started. */
   seenAt: number | null = null

@@ -13,7 +13,6 @@ import { RuleIndex } from './rules/rule-index.ts'
 
 const STRICTNESS: Readonly<Record<CompiledRule['action'], number>> = { allow: 1, require_approval: 2, deny: 3 }
 
-/** An immutable set of policies. */
 export interface PolicySet {
   /** `sha256:<hex>` of the policies; `none` before a file was loaded. */
   readonly revision: string
@@ -22,7 +21,6 @@ export interface PolicySet {
   readonly count: number
   /** Policies of an agent by namespace and name, in nested maps so that no call has to build a key. */
   readonly byAgent: ReadonlyMap<string, ReadonlyMap<string, Governance>>
-  /** Policies with a Cedar text. */
   readonly cedars: readonly CedarText[]
   /** The policies as written. */
   readonly entries: readonly PolicyEntry[]

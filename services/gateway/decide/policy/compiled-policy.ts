@@ -24,7 +24,6 @@ export interface CompiledPolicy {
   readonly byDefault: Decision
 }
 
-/** A rule that requires an approval. */
 export interface ApprovalRule {
   /** `<namespace>/<name>` */
   readonly policy: string | null

@@ -11,9 +11,7 @@ export interface Reported {
 /** All policies of one agent, by kind. Filled during compilation, then immutable. */
 export class Governance {
   readonly revision: string
-  /** Policies with enforced rules. */
   readonly rules: CompiledPolicy[] = []
-  /** Enforced Cedar texts. */
   readonly cedars: CedarText[] = []
   /** Policies in `dryRun`. */
   readonly reported: Reported[] = []

@@ -1,6 +1,5 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 
-/** Metrics of policies. */
 export interface PolicyMetrics {
   /** `plat_gateway_policies_loaded` and `plat_gateway_policy_revision`. */
   loaded(policies: number, generation: number): void

@@ -126,7 +126,6 @@ export function keyOf(target: RevocationTarget): { readonly scope: RevocationSco
   throw new Error('a revocation has no target')
 }
 
-/** Keys of a caller in one scope. */
 function keysOf(who: Identity, scope: RevocationScope): readonly string[] {
   switch (scope) {
     case 'jti':

@@ -45,7 +45,6 @@ export class Copies {
     this.#home = home
   }
 
-  /** Id of the mirror of an entry. */
   idOf(revocation: Revocation): string {
     return mirroredId(revocation, this.#home)
   }

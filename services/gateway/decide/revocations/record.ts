@@ -15,7 +15,6 @@ export function liftRecord(revocation: Revocation, by: string): Rec {
   return { ...about(revocation, by), action: 'lift' }
 }
 
-/** Record of a changed or unreadable file. */
 export function fileRecord(change: {
   readonly action: 'loaded' | 'unavailable'
   readonly entries?: number

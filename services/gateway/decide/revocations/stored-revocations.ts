@@ -17,7 +17,6 @@ export interface StoredRevocationsOptions {
   readonly onFault: (error: unknown) => void
 }
 
-/** The list is full. */
 export class ListFullError extends Error {}
 
 export interface Added {

@@ -33,7 +33,6 @@ export interface TaintsOptions extends ByCallerOptions {
   readonly onFault: (error: unknown) => void
 }
 
-/** A view without labels. */
 const UNTAINTED: TaintView = { labels: [] }
 
 /** Orders events: later additions have a higher turn. */

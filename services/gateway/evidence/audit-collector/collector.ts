@@ -35,7 +35,6 @@ export interface KnownEdge {
 }
 
 export interface CollectorParts {
-  /** `auditCollector.id` */
   readonly id: string
   readonly edges: ReadonlyMap<string, KnownEdge>
   readonly maxSegmentBytes: number

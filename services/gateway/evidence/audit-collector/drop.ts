@@ -6,7 +6,6 @@ import type { Log } from '@plat/process'
 import type { Collector } from './collector.ts'
 
 export interface DropOptions {
-  /** `auditCollector.dropDir` */
   readonly dir: string
   readonly everyMs: number
   readonly maxSegmentBytes: number

@@ -18,7 +18,6 @@ const NOTHING_STORED: Stored = { ledgerId: '', upTo: NO_RECORD.seq, head: NO_REC
 /** Events after which the journal is compacted to the last one of each edge. */
 const COMPACT_AFTER_EVENTS = 20_000
 
-/** Journal of the stored positions of all edges. */
 export class EdgePositions {
   readonly #journal: OpenJournal<Stored>
   readonly #follower: JournalFollower<Stored>

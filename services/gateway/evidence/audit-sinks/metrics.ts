@@ -1,6 +1,5 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 
-/** Metrics of audit sinks. */
 export interface SinkMetrics {
   lag(sink: string, records: number): void
   delivered(sink: string, records: number): void

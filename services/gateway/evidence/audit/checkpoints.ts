@@ -8,7 +8,6 @@ export interface CheckpointsOptions {
   readonly path: string
   readonly ledgerId: string
   readonly keyring: Keyring
-  /** Number of records between checkpoints. */
   readonly everyRecords: number
   /** Milliseconds between checkpoints as well; null for records only. */
   readonly everyMs: number | null

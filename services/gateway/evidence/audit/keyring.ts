@@ -25,7 +25,6 @@ export interface KeyringOptions {
 /** A public key as served by `/v1/audit/jwks` (RFC 7517). */
 export type PublishedKey = PublicJwk & { readonly kid: string; readonly alg: string; readonly use: 'sig' }
 
-/** The keys of checkpoints. */
 export interface Keyring {
   /** Current signing keys, or null. Reads all files again, so that a new key signs the next checkpoint. */
   current(): Promise<CheckpointKeys | null>

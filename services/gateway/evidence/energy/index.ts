@@ -33,9 +33,7 @@ export type EnergyEstimate = {
 /** Estimates a finished call. Returns undefined if its model is not in the table. */
 export type Estimate = (call: Call<'target'>, outcome: Outcome) => EnergyEstimate | undefined
 
-/** Energy and carbon estimates. */
 export interface EnergyFeature {
-  /** Undefined if nothing is estimated. */
   readonly estimate: Estimate | undefined
   /** Reads the table; called first before the gateway serves. */
   check(): Promise<void>

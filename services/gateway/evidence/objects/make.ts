@@ -37,7 +37,6 @@ export interface MakerParts {
   readonly ids: Ids
 }
 
-/** A stored evidence object. */
 export interface Made {
   readonly head: EvidenceHead
   readonly sha256: string
@@ -103,7 +102,6 @@ function tooMuch(maxBytes: number, seq: number): AdminError {
   return new AdminError('body_too_large', `${why}: request a smaller range by from and to`)
 }
 
-/** Returns the ledger id in the checkpoints. */
 function ledgerIdOf({ jws }: Readonly<Record<string, unknown>>): string {
   const payload: unknown = JSON.parse(Buffer.from(String(jws).split('.')[1] ?? '', 'base64url').toString())
   return typeof payload === 'object' && payload !== null && 'ledgerId' in payload ? String(payload.ledgerId) : ''

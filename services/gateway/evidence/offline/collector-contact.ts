@@ -6,7 +6,6 @@ import type { Spool } from './spool.ts'
 export interface ContactOptions {
   readonly edge: string
   readonly ledgerId: string
-  /** Keys of `offline.collectorKeyFiles`. */
   readonly keys: StatementKeys
   readonly spool: Spool
   /** Returns the hash of a ledger record. */

@@ -10,7 +10,6 @@ import type { CollectorContact } from './collector-contact.ts'
 const MAX_RECEIPT_BYTES = 16 * 1024
 
 export interface ReceiptFolderOptions {
-  /** `offline.receiptDropDir` */
   readonly dir: string
   readonly everyMs: number
   readonly edge: string

@@ -14,7 +14,6 @@ export interface SealerOptions {
   /** The last durable record. */
   readonly head: () => { readonly seq: number; readonly hash: string }
   readonly signer: () => Promise<Signer>
-  /** `offline.segmentMaxRecords` */
   readonly maxRecords: number
   /** `offline.sealIntervalSeconds`, in milliseconds. */
   readonly intervalMs: number

@@ -19,7 +19,6 @@ export interface SpoolOptions {
   readonly dir: string
   readonly edge: string
   readonly ledgerId: string
-  /** `offline.spoolMaxBytes` */
   readonly maxBytes: number
   readonly log: Log
 }
@@ -63,7 +62,6 @@ export class Spool {
     return this.#progress
   }
 
-  /** The last sealed record. */
   get sealed(): { readonly seq: number; readonly hash: string } {
     const last = this.#segments.at(-1)?.seal
     return last === undefined ? this.#progress.base : { seq: last.to, hash: last.head }

@@ -1,7 +1,6 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 import { WAITS, type Wait } from './waits.ts'
 
-/** Metrics of segments that are here. */
 export interface HereMetrics {
   readonly segments: number
   readonly bytes: number

@@ -36,7 +36,6 @@ export interface AnchorerParts {
   readonly metrics: AnchorMetrics
 }
 
-/** A recorded anchor. */
 export interface Anchored {
   /** Number of the anchor's record. */
   readonly seq: number

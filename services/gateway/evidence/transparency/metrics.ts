@@ -1,6 +1,5 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 
-/** Metrics of anchors in the transparency log. */
 export interface AnchorMetrics {
   /** The last record that an anchor covers, and when it was made, in seconds since the epoch. */
   anchored(upTo: number, seconds: number): void

@@ -10,7 +10,6 @@ const BUNDLE = /^[^.].*\.(?:tar\.gz|tgz)$/
 const MAX_BUNDLES = 1000
 
 export interface DropOptions {
-  /** `configBundle.dropDir` */
   readonly dir: string
   readonly everyMs: number
   readonly maxBytes: number
@@ -19,7 +18,6 @@ export interface DropOptions {
   readonly log: Log
 }
 
-/** A file as last observed. */
 interface ObservedFile {
   /** Size and times; changes with the content. */
   readonly stamp: string

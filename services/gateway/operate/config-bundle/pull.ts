@@ -16,7 +16,6 @@ export interface PullOptions {
     readonly caFile: string
     readonly maxBackoffSeconds: number
   }
-  /** `configBundle.pollSeconds` */
   readonly pollSeconds: number
   readonly maxBytes: number
   readonly bundles: Pick<Bundles, 'take'>

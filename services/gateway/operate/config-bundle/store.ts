@@ -30,9 +30,7 @@ const stateSchema = Type.Object(
 export type InForce = Readonly<Static<typeof stateSchema>>
 
 export interface StoreOptions {
-  /** `configBundle.dir` */
   readonly dir: string
-  /** `configBundle.statePath` */
   readonly statePath: string
   readonly log: Log
   readonly files?: Files

@@ -2,7 +2,6 @@ import { type Clock, encodeBase64url, type Ids, parseStrict } from '@plat/core'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
-/** Bytes of every secret of a flow. */
 const SECRET_BYTES = 32
 /** How long a person may take to log in, in milliseconds. */
 const LOGIN_MS = 10 * 60_000

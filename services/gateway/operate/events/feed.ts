@@ -12,7 +12,6 @@ const CALL_EVENTS_PER_TICK = 20
 /** Namespaces that are counted in one tick. */
 const NAMESPACES_MAX = 1_000
 
-/** An event with its number. */
 export interface NumberedEvent extends GatewayEvent {
   /** From 1, without gaps. */
   readonly seq: number
@@ -72,7 +71,6 @@ export class EventFeed {
     this.instance = options.ids.uuid()
   }
 
-  /** Number of the last event. */
   get seq(): number {
     return this.#seq
   }
@@ -128,7 +126,6 @@ export class EventFeed {
   /** Called when every further call of a session is refused. */
   readonly sessionEnded = (session: SessionName): void => this.#addOfSession('session.ended', session)
 
-  /** Ends all readers. */
   close(): void {
     for (const reader of [...this.#readers]) reader.end()
     this.#readers.clear()

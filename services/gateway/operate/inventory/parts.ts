@@ -70,7 +70,6 @@ export interface ListedAgent {
   readonly skills: readonly { readonly id: string }[]
 }
 
-/** Health of an endpoint on this gateway. */
 export interface EndpointHealth {
   readonly isReady: boolean
   readonly failures: number

@@ -3,7 +3,6 @@ import type { Posture, VaultAddresses } from './posture.ts'
 
 /** One risk that a valid configuration can have. */
 export interface Check {
-  /** Id for `posture.accept`. */
   readonly id: string
   /** One sentence: what can go wrong. */
   readonly risk: string
@@ -362,7 +361,6 @@ export const checks: readonly Check[] = [
   },
 ]
 
-/** Returns the checks that apply and are not accepted. */
 export function findings(config: Posture): readonly Check[] {
   return checks.filter(({ id, applies }) => applies(config) && !config.posture.accept.includes(id))
 }

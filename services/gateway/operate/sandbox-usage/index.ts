@@ -27,7 +27,6 @@ export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging'
   readonly pools?: PoolObservers<'reported_sessions'>
 }
 
-/** Usage reports of sandboxes. */
 export interface SandboxUsage {
   /** Serves `POST /v1/usage/sandbox`. */
   pages(app: FastifyInstance): void

@@ -32,7 +32,6 @@ const reportSchema = Type.Object(
 export interface Used {
   /** Milliseconds of one CPU. */
   readonly cpuMs: number
-  /** Bytes times seconds. */
   readonly memoryByteSeconds: number
   /** Milliseconds of one GPU. */
   readonly gpuMs: number

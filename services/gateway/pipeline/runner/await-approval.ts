@@ -43,7 +43,6 @@ export async function awaitApproval(
   }
 }
 
-/** The response stream of a call that waits for an approval. */
 class WaitingStream {
   readonly #call: GovernedCall
   readonly #wait: Wait

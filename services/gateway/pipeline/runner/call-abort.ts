@@ -119,7 +119,6 @@ export function failed(denial: Denial): CallEnd {
   return { ending: 'died', denial }
 }
 
-/** The end of a call that was aborted from outside. */
 export function abortedBy({ reason, denial }: CallAbort): CallEnd {
   return reason === 'client' ? callerLeft : refused(denial ?? deny('internal', 'the call was stopped'))
 }

@@ -173,7 +173,6 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   snapshot: Snapshot
   pass: 1 | 2
   facts: Facts
-  /** The number of stages of the plan that have admitted the call. */
   admitted: number
   /** A stage that admitted after the call was aborted: it may hold a reservation, so it is settled as well. */
   late: Runnable | null

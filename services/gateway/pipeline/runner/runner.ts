@@ -300,7 +300,6 @@ class PipelineRunner implements Runner {
   }
 }
 
-/** The result of forwarding a call. */
 type ForwardResult = Reply | Denial | typeof aborted
 
 /** Returns true when the request frees resources; see `Plane.endsWork`. */

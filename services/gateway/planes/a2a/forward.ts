@@ -62,7 +62,6 @@ interface EndpointAddress {
   readonly trust: TrustOptions | undefined
 }
 
-/** Parsed endpoints by agent. */
 const addresses = new WeakMap<AgentPlace, EndpointAddress>()
 
 function wayTo(agent: AgentPlace, extraCA: string | null): EndpointAddress {
@@ -80,7 +79,6 @@ function wayTo(agent: AgentPlace, extraCA: string | null): EndpointAddress {
   return way
 }
 
-/** A call to forward to an agent. */
 export interface A2aForward {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: A2aRequest

@@ -31,7 +31,6 @@ export class A2aFrame implements Frame {
     this.role = role ?? (bytes.json === null ? 'progress' : 'partial')
   }
 
-  /** Returns the frame of a whole JSON body. */
   static body(role: 'final' | 'error', json: Uint8Array): A2aFrame {
     return new A2aFrame(role, { raw: json, json }, { inEvent: false, legacy: null })
   }

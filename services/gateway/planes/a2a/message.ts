@@ -35,7 +35,6 @@ export function readParams(params: unknown, row: MethodRow, method: string): Rea
   }
 }
 
-/** Returns the denial of invalid parameters. */
 export function invalidParams({ message }: Error): Denial {
   return deny('invalid_request', message, { data: { rpc: INVALID_PARAMS } })
 }

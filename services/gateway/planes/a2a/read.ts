@@ -48,7 +48,6 @@ function only(allow: string, method: string): Denial {
   return deny('method_not_allowed', `${method} is not a method of this address`, { data: { allow } })
 }
 
-/** Reads a posted message. */
 class Post {
   readonly #reader: Reader
   readonly #arrival: RequestContext

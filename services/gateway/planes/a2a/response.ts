@@ -2,7 +2,6 @@ import { findSpan, isObject, type JsonObject } from '@plat/core'
 import type { A2aFrame } from './frame.ts'
 import type { A2aRequest } from './request.ts'
 
-/** The ids of tasks and contexts in a result. */
 export interface NamedInResult {
   readonly tasks: readonly string[]
   readonly contexts: readonly string[]
@@ -118,7 +117,6 @@ const LAST_STATES: ReadonlySet<unknown> = new Set([
   'TASK_STATE_AUTH_REQUIRED',
 ])
 
-/** State of the stream of one response. */
 export class StreamProgress {
   /** True after a message or an error, after which no event may follow. */
   isOver = false

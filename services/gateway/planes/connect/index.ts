@@ -21,7 +21,6 @@ const PORT = /:\d{1,5}$/
 /** Longest host name of DNS, in characters. */
 const MAX_HOST = 253
 
-/** The target of a CONNECT request. */
 class ConnectTarget {
   /** `https://<host>:<port>`, whatever the protocol is; the host is in canonical form, as in lists. */
   readonly url: URL

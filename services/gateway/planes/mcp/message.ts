@@ -176,7 +176,6 @@ export class McpBody implements Body {
     return Buffer.concat([Buffer.from(`{${key}:`), answer, Buffer.from('}')])
   }
 
-  /** `params._meta` as received. */
   get meta(): Uint8Array | null {
     const isThere = member(member(this.value, 'params'), '_meta') !== undefined
     return isThere ? slice(this.bytes, ['params', '_meta']) : null
@@ -240,7 +239,6 @@ export function slice(bytes: Uint8Array, path: readonly string[]): Uint8Array | 
   return span === null ? null : bytes.subarray(span[0], span[1])
 }
 
-/** Returns the bytes with `span` replaced. */
 export function spliced(bytes: Uint8Array, [start, end]: Span, replacement: Uint8Array): Uint8Array {
   return Buffer.concat([bytes.subarray(0, start), replacement, bytes.subarray(end)])
 }

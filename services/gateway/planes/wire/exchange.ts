@@ -24,7 +24,6 @@ export interface BodyDeadline {
   readonly ms: number
 }
 
-/** Limits for reading a whole body. */
 export interface WholeBodyLimits {
   readonly maxBytes: number
   /** Counts each chunk. */

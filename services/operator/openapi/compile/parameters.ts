@@ -16,7 +16,6 @@ export interface Argument {
 const PLACES = ['path', 'query', 'header', 'cookie'] as const
 type Place = (typeof PLACES)[number]
 
-/** Name of the argument with the body. */
 export const BODY_ARGUMENT = 'body'
 
 /** Names of headers and cookies (RFC 9110, section 5.1). */

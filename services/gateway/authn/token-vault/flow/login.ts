@@ -17,7 +17,6 @@ export interface LoginFlow {
   readonly redirectURI: string
 }
 
-/** The logged-in user. */
 export interface LoggedIn {
   readonly user: string
   readonly tokens: LoginTokens
@@ -45,7 +44,6 @@ export class Login implements LoginRenewal {
     this.#client = new OAuthClient({ ...own, ...endpoints, clientAuth: 'basic', saysIssuer: false }, outside)
   }
 
-  /** Returns the authorization URL of the login. */
   loginURL({ state, nonce, verifier, redirectURI }: LoginFlow): Promise<URL | Refusal> {
     const scopes = new Set(['openid', ...this.#config.scopes])
     return this.#client.request(async (client) =>

@@ -3,7 +3,6 @@ import type { ProviderConfig } from '../config.ts'
 import type { LoginTokens } from '../store/account.ts'
 import { isRefusal, OAuthClient, type Outside, type Refusal, refusal } from './client.ts'
 
-/** Renews the tokens of a login. */
 export interface LoginRenewal {
   /** Returns the login while its ID token is valid, otherwise renews it if there is a refresh token. */
   current(login: LoginTokens): Promise<LoginTokens | Refusal>

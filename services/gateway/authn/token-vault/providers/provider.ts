@@ -74,7 +74,6 @@ export class Provider {
     return this.#namespaces.size === 0 || this.#namespaces.has(namespace)
   }
 
-  /** Returns the authorization URL of the consent. */
   consentURL({ state, verifier, redirectURI }: Consent): Promise<URL | Refusal> {
     const { disablePKCE, resource } = this.#config
     return this.#client.request(async (client) => {

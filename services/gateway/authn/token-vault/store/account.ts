@@ -70,7 +70,6 @@ export type Sealed = Readonly<Static<typeof sealedSchema>>
 export type Tokens = Readonly<Static<typeof tokensSchema>>
 export type LoginTokens = NonNullable<Tokens['login']>
 
-/** An event of one account. */
 export type VaultEvent = Static<typeof eventSchema>
 /** Why an account was removed: by its user, an admin, a revocation, or the provider. */
 export type RemovedWhy = Extract<VaultEvent, { t: 'removed' }>['why']

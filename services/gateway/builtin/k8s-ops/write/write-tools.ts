@@ -120,7 +120,6 @@ class Changing {
   }
 }
 
-/** Short state of an object. */
 function stateOf(object: Readonly<Record<string, unknown>>): object {
   const { generation, resourceVersion, deletionTimestamp } = member(object, 'metadata')
   const { replicas } = member(object, 'spec')

@@ -95,7 +95,6 @@ function listed(items: unknown, names: Readonly<Record<keyof SearchResult, strin
   return found
 }
 
-/** Returns a nested value, or undefined. */
 function memberAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce((at, name) => (isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined), value)
 }

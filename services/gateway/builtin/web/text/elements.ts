@@ -29,7 +29,6 @@ export const MARKS: ReadonlyMap<string, string> = new Map([
   ['li', '- '],
 ])
 
-/** Void elements. */
 export const VOID: ReadonlySet<string> = new Set(
   'area base br col embed hr img input link meta param source track wbr'.split(' '),
 )

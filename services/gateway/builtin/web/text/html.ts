@@ -10,7 +10,6 @@ const MAX_HREF = 1_024
 /** Maximum length of a title, in characters. */
 const MAX_TITLE = 512
 
-/** An HTML page as text. */
 export interface ReadPage {
   readonly title: string
   readonly text: string

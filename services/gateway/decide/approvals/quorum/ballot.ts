@@ -88,7 +88,6 @@ export function progress(approval: Approval): { readonly given: number; readonly
   return { given, needed: asksUser ? minApprovers + 1 : Math.max(minApprovers, 1) }
 }
 
-/** The votes of an approval and the confirmation of its user. */
 export type Voted = Pick<Approval, 'votes' | 'confirmation'>
 
 type ConfirmationState = NonNullable<Approval['confirmation']>['state'] | null

@@ -5,7 +5,6 @@ import type { Question } from '../store/events.ts'
 /** The approvers that an approval needs. */
 export type Quorum = Question['quorum']
 
-/** A rule that requires an approval, with its quorum. */
 export interface ApprovalRule {
   /** `<namespace>/<name>`. Null: no policy requires it, for example a changed tool. */
   readonly policy: string | null

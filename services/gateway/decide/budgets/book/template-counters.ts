@@ -43,7 +43,6 @@ export class TemplateCounters {
     this.#sweeper = this.#known.entries()
   }
 
-  /** Number of known counters. */
   get size(): number {
     return this.#known.size
   }

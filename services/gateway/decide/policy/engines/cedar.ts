@@ -5,7 +5,6 @@ import type { PolicyInput } from '../policy-input.ts'
 import { cedarInput, cedarQuestionCost } from './input.ts'
 import type { Verdict } from './verdict.ts'
 
-/** The Cedar text of one policy. */
 export interface CedarText {
   /** Name of the policy. */
   readonly policy: string

@@ -1,6 +1,5 @@
 import type { Decision } from '../../../call/index.ts'
 
-/** Verdict of an engine on a call. */
 export interface Verdict {
   readonly action: Decision['action']
   readonly reason: string

@@ -64,7 +64,6 @@ export class RuleIndex<R extends Weighed> {
     this.#others = others
   }
 
-  /** Number of cached pairs of server and tool. */
   get cachedPairs(): number {
     return this.#cachedPairs
   }

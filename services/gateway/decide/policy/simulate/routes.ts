@@ -17,7 +17,6 @@ const MAX_PROBLEMS = 20
 
 const time = () => Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT.{5,30}$' }))
 
-/** Body of `POST /v1/policies/simulate`. */
 export const simulateBody = Type.Object(
   {
     /** Format `policyFile`. */
@@ -37,7 +36,6 @@ export const simulateBody = Type.Object(
 const EVERYTHING: readonly Comparison[] = ['same', 'changed', 'needs_arguments']
 
 export interface SimulationParts extends SimulateParts, Pick<TryParts, 'targetOf'> {
-  /** The policies in force. */
   readonly inForce: () => PolicySet
   readonly clock: Pick<Clock, 'now'>
 }

@@ -35,7 +35,6 @@ export interface SimulatedCall {
   readonly captured: boolean
 }
 
-/** One page of a simulation. */
 export interface Simulation {
   /** Calls of this page by comparison; `skipped`: not evaluated by a policy. */
   readonly counts: Readonly<Record<Comparison | 'skipped', number>>

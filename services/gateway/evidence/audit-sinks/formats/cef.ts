@@ -1,7 +1,6 @@
 import { isObject } from '@plat/core'
 import { type AuditRecord, type Level, levelOf, numberOf, textOf, timeOf, titleOf } from './words.ts'
 
-/** Severities from 0 to 10. */
 const SEVERITIES: Readonly<Record<Level, number>> = { information: 3, warning: 6, error: 8 }
 
 /** Keys of the CEF dictionary, and the record members in them. */

@@ -16,13 +16,11 @@ export function levelOf({ rec }: AuditRecord): Level {
   return 'information'
 }
 
-/** Returns a string member, or null. */
 export function textOf({ rec }: AuditRecord, member: string): string | null {
   const value = rec[member]
   return typeof value === 'string' && value !== '' ? value : null
 }
 
-/** Returns an integer member, or null. */
 export function numberOf({ rec }: AuditRecord, member: string): number | null {
   const value = rec[member]
   return Number.isSafeInteger(value) ? Number(value) : null

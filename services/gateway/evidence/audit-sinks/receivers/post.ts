@@ -14,7 +14,6 @@ const WORDS = /^[A-Za-z0-9_.,:# -]{1,100}$/
 /** Caps Retry-After, in seconds. */
 const MAX_RETRY_AFTER_SECONDS = 300
 
-/** Common parts of HTTP receivers. */
 export interface HttpParts {
   readonly config: SinkConfig
   readonly dialer: Pick<Dialer, 'fetchBytes'>

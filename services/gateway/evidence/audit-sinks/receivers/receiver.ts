@@ -1,6 +1,5 @@
 import type { AuditRecord } from '../formats/words.ts'
 
-/** A record and its formatted text. */
 export interface Item {
   readonly record: AuditRecord
   readonly text: string

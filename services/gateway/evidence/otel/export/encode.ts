@@ -6,7 +6,6 @@ import type { Attributes, Span } from '../spans/span.ts'
 /** Status code of failed spans. */
 const STATUS_ERROR = 2
 
-/** Encodes one span as JSON. */
 export function spanJson(span: Span): string {
   const { name, kind, traceId, spanId, parentSpanId, traceState, attributes, dropped, events, links, error } = span
   return JSON.stringify({

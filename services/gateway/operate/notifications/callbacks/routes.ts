@@ -47,7 +47,6 @@ export interface Decider {
   mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
 }
 
-/** A notifier that accepts callbacks. */
 export interface Caller {
   readonly config: NotifierConfig
   /** `notifiers[0]` */

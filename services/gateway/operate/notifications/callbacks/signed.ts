@@ -9,7 +9,6 @@ export const SKEW_MS = 5 * 60_000
 
 export type Verdict = 'approve' | 'deny'
 
-/** The decision in a callback. */
 export interface Decision {
   readonly approval: string
   readonly verdict: Verdict

@@ -20,7 +20,6 @@ export function webhookTarget({ config, field, consoleURL, clock }: TargetParts)
   }
 }
 
-/** Returns the key bytes of a secret. */
 export function webhookKey(secret: string): Buffer {
   return secret.startsWith(SECRET_PREFIX)
     ? Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')

@@ -29,7 +29,6 @@ export const RESPONSE: RedactionScope = {
   left: IDS,
 }
 
-/** The texts in requests of this plane. */
 export const a2aTexts = {
   where: REQUEST,
   rewritten: (_: Body, bytes: Uint8Array): Body => new A2aBody(bytes),

@@ -110,7 +110,6 @@ export function downgradedPush(config: unknown): JsonObject {
   }
 }
 
-/** Converts a TaskPushNotificationConfig. */
 export function downgradedTaskPush(config: unknown): JsonObject {
   return { ...picked(config, ['taskId']), pushNotificationConfig: downgradedPush(config) }
 }

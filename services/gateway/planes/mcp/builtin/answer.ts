@@ -22,7 +22,6 @@ const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 
 const LEGACY_REVISIONS = KNOWN_REVISIONS.filter((revision) => !isModernRevision(revision))
 
-/** A call to a built-in server. */
 export interface BuiltinCall {
   readonly server: BuiltinServer
   readonly call: Call<'identity' | 'target' | 'hold'>

@@ -23,7 +23,6 @@ export class InvalidResponseError extends UpstreamError {
   }
 }
 
-/** The expected response. */
 export interface Expected {
   /** The request's id; null: no response is permitted, as to a notification or on a plain GET. */
   readonly id: AwaitedId | null
@@ -108,7 +107,6 @@ export class McpResponse {
 
 const OTHER_ID = 'a response that is not for this request'
 
-/** A message with its text. */
 interface ParsedMessage {
   readonly message: JsonObject
   readonly text: string

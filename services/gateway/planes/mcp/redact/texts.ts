@@ -18,7 +18,6 @@ const REQUEST: RedactionScope = {
   ],
 }
 
-/** The texts in requests of this plane. */
 export const mcpTexts = {
   where: REQUEST,
   rewritten: (body: Body, bytes: Uint8Array): Body | Denial =>

@@ -103,7 +103,6 @@ export class NestedRequests {
   }
 }
 
-/** Limits of a response that is collected. */
 export interface ResponseLimits {
   readonly ms: number
   readonly maxBytes: number
@@ -111,7 +110,6 @@ export interface ResponseLimits {
 
 export interface NestedOptions {
   readonly plane: ServerPlane
-  /** Adds traces to a plane. */
   readonly traced: (plane: Plane) => Plane
   readonly run: RunNested
   readonly ids: Ids

@@ -10,7 +10,6 @@ export interface NamedServer {
 /** Returns the names of the servers that a caller may use, sorted; the same list while neither the token nor the servers change. */
 export type CallableServers = (snapshot: Snapshot, caller: Identity) => readonly string[]
 
-/** The servers of callers, by name and by prefix. */
 export class CallersServers {
   readonly #callable: CallableServers
   readonly #naming: Naming

@@ -35,7 +35,6 @@ export interface ClientSessions {
   level: string | null
   /** Milliseconds since the epoch. */
   usedAt: number
-  /** Called when a session was opened at a server. */
   readonly listeners: Set<(server: string, opened: UpstreamSession) => void>
   /** Calls that have not ended. */
   readonly calls: Set<object>

@@ -84,7 +84,6 @@ export class MergedStream implements AsyncIterableIterator<readonly Frame[], unk
     return { done: true, value: undefined }
   }
 
-  /** Ends the streams of all servers. */
   end(): void {
     if (this.#over) return
     this.#over = true

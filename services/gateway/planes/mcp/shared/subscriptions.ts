@@ -20,7 +20,6 @@ export interface SubscriptionParts {
   /** Milliseconds after which the client gets its acknowledgement without the servers that did not send theirs. */
   readonly listWaitMs: number
   readonly servers: readonly NamedServer[]
-  /** Starts the subscription at one server. */
   start(at: Subscribed, sink: Sink): NestedCall
 }
 

@@ -90,7 +90,6 @@ interface Abandoned {
   cancel: () => void
 }
 
-/** Creates the list of abandoned calls of a plane. */
 export function createAbandonedCalls({
   clock,
   metrics,

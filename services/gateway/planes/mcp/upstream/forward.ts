@@ -56,7 +56,6 @@ const UNAUTHORIZED = 401
 /** JSON-RPC "method not found". */
 const METHOD_NOT_FOUND = -32601
 
-/** A call to forward, with its parsed request and its server. */
 export interface McpForward {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: McpRequest
@@ -221,7 +220,6 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     throw new AbandonedError('the stream ended before the response')
   }
 
-  /** Removes the abort listener. */
   done(): void {
     this.#context.call.signal.removeEventListener('abort', this)
   }

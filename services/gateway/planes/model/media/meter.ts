@@ -73,7 +73,6 @@ export class MediaMeter implements RunningReview {
   }
 }
 
-/** Usage in tokens, as `images` and `audio` report it. */
 function tokensOf(usage: unknown): MediaReport['tokens'] {
   if (!isObject(usage) || !isTokens(usage.input_tokens) || !isTokens(usage.output_tokens)) return null
   const images = tokens(member(usage.input_tokens_details, 'image_tokens'))

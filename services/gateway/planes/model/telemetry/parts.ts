@@ -22,7 +22,6 @@ export function jsonCallPart(id: unknown, name: unknown, json: unknown, nested: 
   return callPart(id, name, typeof json === 'string' ? (nested.parse(json) ?? json) : json)
 }
 
-/** The result of a tool call. */
 export function resultPart(id: unknown, response: unknown): JsonObject {
   return { type: 'tool_call_response', id, response }
 }

@@ -30,7 +30,6 @@ export interface ModelEndpoint {
   jurisdictionFor(requested: string | null): string | null
 }
 
-/** A request to sign. */
 export interface RequestToSign extends Address {
   readonly method: string
   readonly body: Uint8Array | null

@@ -60,7 +60,6 @@ export interface Ways {
   readonly sent: boolean
 }
 
-/** One attempt. */
 export interface Turn extends Pick<Ways, 'call' | 'sent'> {
   readonly endpoint: ModelEndpoint
   /** Returns true if another attempt follows a 429 or 408. */
