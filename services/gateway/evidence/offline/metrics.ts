@@ -14,20 +14,15 @@ export interface OfflineGauges {
   connected(): boolean
 }
 
-/** Metrics of an edge that are counted. */
-export interface OfflineMetrics {
-  gauges(gauges: OfflineGauges): void
-  forwardFailed(): void
-  denied(rule: OfflineRule): void
-}
+export type OfflineMetrics = ReturnType<typeof createOfflineMetrics>
 
-export function createOfflineMetrics(metrics: GatewayMetrics): OfflineMetrics {
+export function createOfflineMetrics(metrics: GatewayMetrics) {
   const errors = metrics.counter('plat_gateway_audit_forward_errors_total')
   const denials = metrics.counter('plat_gateway_offline_denials_total')
   const gauge = (name: ForwardGauge, read: () => number) =>
     metrics.gauge(`plat_gateway_audit_forward_${name}`).from(read)
   return {
-    gauges(edge) {
+    gauges(edge: OfflineGauges) {
       gauge('unforwarded_records', () => edge.unforwardedRecords())
       gauge('oldest_unforwarded_age_seconds', () => edge.oldestUnforwardedSeconds())
       gauge('last_ack_timestamp_seconds', () => edge.lastAck())
@@ -38,7 +33,7 @@ export function createOfflineMetrics(metrics: GatewayMetrics): OfflineMetrics {
       gauge('connected', () => Number(edge.connected()))
     },
     forwardFailed: () => errors.inc({}),
-    denied: (rule) => denials.inc({ rule }),
+    denied: (rule: OfflineRule) => denials.inc({ rule }),
   }
 }
 

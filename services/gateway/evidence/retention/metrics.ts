@@ -11,13 +11,9 @@ export interface HereMetrics {
   readonly waiting: ReadonlyMap<Wait, number>
 }
 
-export interface RetentionMetrics {
-  here(state: HereMetrics): void
-  left(how: 'archived' | 'deleted'): void
-  failed(): void
-}
+export type RetentionMetrics = ReturnType<typeof createRetentionMetrics>
 
-export function createRetentionMetrics(metrics: GatewayMetrics): RetentionMetrics {
+export function createRetentionMetrics(metrics: GatewayMetrics) {
   const segments = metrics.gauge('plat_gateway_audit_segments_here').labels({})
   const bytes = metrics.gauge('plat_gateway_audit_segment_bytes').labels({})
   const held = metrics.gauge('plat_gateway_audit_segments_held').labels({})
@@ -26,14 +22,14 @@ export function createRetentionMetrics(metrics: GatewayMetrics): RetentionMetric
   const left = metrics.counter('plat_gateway_audit_segments_left_total')
   const failures = metrics.counter('plat_gateway_audit_retention_failures_total').labels({})
   return {
-    here(state) {
+    here(state: HereMetrics) {
       segments.set(state.segments)
       bytes.set(state.bytes)
       held.set(state.held)
       oldest.set(state.oldestSeconds)
       for (const reason of WAITS) waiting.set({ reason }, state.waiting.get(reason) ?? 0)
     },
-    left: (how) => left.inc({ how }),
+    left: (how: 'archived' | 'deleted') => left.inc({ how }),
     failed: () => failures.inc(),
   }
 }

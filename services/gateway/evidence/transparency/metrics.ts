@@ -1,19 +1,15 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 
-export interface AnchorMetrics {
-  /** The last record that an anchor covers, and when it was made, in seconds since the epoch. */
-  anchored(upTo: number, seconds: number): void
-  made(): void
-  failed(): void
-}
+export type AnchorMetrics = ReturnType<typeof createAnchorMetrics>
 
-export function createAnchorMetrics(metrics: GatewayMetrics): AnchorMetrics {
+export function createAnchorMetrics(metrics: GatewayMetrics) {
   const seq = metrics.gauge('plat_gateway_audit_anchor_seq')
   const last = metrics.gauge('plat_gateway_audit_anchor_last_success_timestamp_seconds')
   const made = metrics.counter('plat_gateway_audit_anchors_total')
   const errors = metrics.counter('plat_gateway_audit_anchor_errors_total')
   return {
-    anchored(upTo, seconds) {
+    /** The last record that an anchor covers, and when it was made, in seconds since the epoch. */
+    anchored(upTo: number, seconds: number) {
       seq.set({}, upTo)
       last.set({}, seconds)
     },

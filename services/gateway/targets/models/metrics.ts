@@ -1,19 +1,9 @@
 import type { Outcome } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 
-/** Metrics of model routes. */
-export interface ModelMetrics {
-  /** `plat_gateway_model_routes` */
-  routes(count: number): void
-  /** `plat_gateway_model_requests_total`, `plat_gateway_model_tokens_total`, `plat_gateway_model_media_total` */
-  settled(route: string, outcome: Outcome): void
-  /** `plat_gateway_model_circuits_open` */
-  circuitsOpen(count: number): void
-  /** `plat_gateway_model_endpoint_failures_total` */
-  endpointFailed(route: string, endpoint: string): void
-}
+export type ModelMetrics = ReturnType<typeof createModelMetrics>
 
-export function createModelMetrics(metrics: GatewayMetrics): ModelMetrics {
+export function createModelMetrics(metrics: GatewayMetrics) {
   const routes = metrics.gauge('plat_gateway_model_routes')
   const requests = metrics.counter('plat_gateway_model_requests_total')
   const tokens = metrics.counter('plat_gateway_model_tokens_total')
@@ -21,15 +11,15 @@ export function createModelMetrics(metrics: GatewayMetrics): ModelMetrics {
   const open = metrics.gauge('plat_gateway_model_circuits_open')
   const failures = metrics.counter('plat_gateway_model_endpoint_failures_total')
   return {
-    routes: (count) => routes.set({}, count),
-    settled(route, { status, usage, media: used }) {
+    routes: (count: number) => routes.set({}, count),
+    settled(route: string, { status, usage, media: used }: Outcome) {
       requests.inc({ route, status })
       if (used !== undefined) media.inc({ route, unit: used.unit }, used.count)
       if (usage === null) return
       tokens.inc({ route, kind: 'prompt' }, usage.prompt)
       tokens.inc({ route, kind: 'completion' }, usage.completion)
     },
-    circuitsOpen: (count) => open.set({}, count),
-    endpointFailed: (route, endpoint) => failures.inc({ route, endpoint }),
+    circuitsOpen: (count: number) => open.set({}, count),
+    endpointFailed: (route: string, endpoint: string) => failures.inc({ route, endpoint }),
   }
 }
