@@ -15,7 +15,7 @@ import { Outputs, OWNER } from './kube/outputs.ts'
 import { operatorMetrics } from './metrics.ts'
 import { meterBillableNodes } from './nodes/billable.ts'
 import { Minter } from './sessions/mint.ts'
-import { EXTENSIONS_API, SANDBOX_API } from './sessions/pod/sandbox.ts'
+import { EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API } from './sessions/pod/sandbox.ts'
 
 /** Default namespace of the operator. */
 const DEFAULT_NAMESPACE = 'plat-system'
@@ -152,7 +152,9 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     retryMs: flags['leader-elect-retry-period'],
   })
   const work = async () => {
-    const synced = [mirror.whenSynced, ...foreign.map((objects) => objects.whenSynced)]
+    // Only forks need snapshots: without the right to list them, all other sessions go on.
+    const needed = foreign.filter((objects) => objects !== sandboxes?.foreign.snapshots)
+    const synced = [mirror.whenSynced, ...needed.map((objects) => objects.whenSynced)]
     await Promise.race([Promise.all(synced), aborted(stop)])
     if (flags['leader-elect']) await elector.run(lead, stop)
     else if (!stop.aborted) await lead(stop)
@@ -176,10 +178,15 @@ function sandboxesOf(
   const scopes = flags['watch-namespaces']
   const sandboxChanged = (objects: readonly Members[]) => term()?.foreignChanged(objects)
   const poolsChanged = (objects: readonly Members[]) => term()?.poolsChanged(objects)
-  const follow = (group: string, plural: string, onChange: (objects: readonly Members[]) => void) => {
+  const follow = (
+    group: string,
+    plural: string,
+    onChange: (objects: readonly Members[]) => void,
+    selection: { readonly labelSelector?: string } = {},
+  ) => {
     const within = scopes.length === 0 ? [''] : scopes.map((scope) => `/namespaces/${scope}`)
     const paths = within.map((part) => `/apis/${group}${part}/${plural}`)
-    return new Objects({ api, paths, clock, ids, log, onChange, onServed: () => term()?.served() })
+    return new Objects({ api, paths, ...selection, clock, ids, log, onChange, onServed: () => term()?.served() })
   }
   const url = flags['identity-url'].replace(/\/$/, '')
   return {
@@ -187,6 +194,9 @@ function sandboxesOf(
       sandboxes: follow(SANDBOX_API, 'sandboxes', sandboxChanged),
       claims: follow(EXTENSIONS_API, 'sandboxclaims', sandboxChanged),
       pools: follow(EXTENSIONS_API, 'sandboxwarmpools', poolsChanged),
+      snapshots: follow(SNAPSHOT_API, 'volumesnapshots', sandboxChanged, {
+        labelSelector: 'app.kubernetes.io/managed-by=plat-operator',
+      }),
     },
     minter: new Minter({ url, brokerToken: token, ...(caPEM !== null && { caPEM }), dialer, registry, clock }),
     settings: {

@@ -12,6 +12,10 @@ const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'go.etcd.io/etcd/serve
 const SANDBOX_MODULE = 'sigs.k8s.io/agent-sandbox@v0.5.3'
 const SANDBOX_SUM = 'h1:v3G2V0MwN0h+S973PV9swg2l8vIfW7eEGVPziWymTUc='
 
+/** The definitions of VolumeSnapshots, read at test time. */
+const SNAPSHOT_MODULE = 'github.com/kubernetes-csi/external-snapshotter/client/v8@v8.6.0'
+const SNAPSHOT_SUM = 'h1:FtGewu2k6HWw6evLGXY8JqUZ9eHpti1kd3e4amj+ilA='
+
 /** kubectl, from a separate module: it changes more often than the server's. */
 const KUBECTL_MODULE = path.join(import.meta.dirname, 'kubectl')
 
@@ -33,6 +37,8 @@ export interface Binaries {
   readonly crds: string
   /** Folder of the Prometheus Operator's. */
   readonly monitoringCrds: string
+  /** Folder of external-snapshotter's. */
+  readonly snapshotCrds: string
 }
 
 /** Builds what is not in the cache; the first build takes some minutes. A text says in one line what is missing. */
@@ -43,6 +49,8 @@ export function buildBinaries(tell: (line: string) => void): Binaries | string {
   if (!sandbox.ok) return sandbox.text
   const prometheus = downloaded(PROMETHEUS_MODULE, PROMETHEUS_SUM, { GONOSUMDB: 'github.com/prometheus-operator/*' })
   if (!prometheus.ok) return prometheus.text
+  const snapshots = downloaded(SNAPSHOT_MODULE, SNAPSHOT_SUM)
+  if (!snapshots.ok) return snapshots.text
   const helm = buildHelm(tell)
   if (!helm.ok) return helm.text
   const kubectl = buildKubectl(tell)
@@ -60,6 +68,7 @@ export function buildBinaries(tell: (line: string) => void): Binaries | string {
     kubectl: kubectl.text,
     crds: path.join(sandbox.text, 'k8s/crds'),
     monitoringCrds: path.join(prometheus.text, 'example/prometheus-operator-crd'),
+    snapshotCrds: path.join(snapshots.text, 'config/crd'),
   }
 }
 

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import type { ApiServer } from './api-server.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
@@ -87,6 +87,22 @@ export async function operatorAccount({ ask, dir, url, caFile }: ApiServer): Pro
   }
   writeFileSync(file, JSON.stringify(config), { mode: 0o600 })
   return file
+}
+
+/** Gives the operator the rights that `docs/sessions.md` lists, and no others. */
+export async function grantSandboxes({ ask }: ApiServer): Promise<void> {
+  const page = readFileSync(path.join(ROOT, 'docs/sessions.md'), 'utf8')
+  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(page) ?? []
+  const role = parse(yaml)
+  const { name } = role.metadata
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name }
+  const subjects = [{ kind: 'ServiceAccount', name: 'plat-operator', namespace: NAMESPACE }]
+  const rbac = '/apis/rbac.authorization.k8s.io/v1'
+  const binding = { metadata: { name }, roleRef, subjects }
+  for (const [plural, body] of [['clusterroles', role] as const, ['clusterrolebindings', binding] as const]) {
+    const answer = await ask('POST', `${rbac}/${plural}`, body)
+    assert.ok(answer.status < 300, `${plural}: ${JSON.stringify(answer.body)}`)
+  }
 }
 
 interface Role {

@@ -5,10 +5,9 @@ import { after, before, test } from 'node:test'
 import type { JsonObject } from '@plat/core'
 import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
 import { until } from '@plat/testkit/until'
-import { parse } from 'yaml'
 import { buildBinaries } from './binaries.ts'
 import { sandboxDefinitions } from './definitions.ts'
-import { type ClusterOperator, operatorAccount, startClusterOperator } from './operator.ts'
+import { type ClusterOperator, grantSandboxes, operatorAccount, startClusterOperator } from './operator.ts'
 import { type Cluster, startCluster } from './plat.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
@@ -43,7 +42,7 @@ before(async () => {
     await until(async () => (await find(where)) !== null, `${where} is served`)
   await must('POST', '/api/v1/namespaces', { metadata: { name: 'team' } })
   const account = await operatorAccount(cluster.server)
-  await grantSandboxes()
+  await grantSandboxes(cluster.server)
   broker = await startTestIdentity()
   process.env.PLAT_BROKER_TOKEN = broker.brokerToken
   operator = await startClusterOperator(account, ['-identity-url', broker.url])
@@ -54,19 +53,6 @@ after(async () => {
   await broker?.stop()
   await cluster?.stop()
 })
-
-/** The rights that `docs/sessions.md` lists, and no others. */
-async function grantSandboxes(): Promise<void> {
-  const page = readFileSync(path.join(ROOT, 'docs/sessions.md'), 'utf8')
-  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(page) ?? []
-  const role = parse(yaml)
-  const rbac = '/apis/rbac.authorization.k8s.io/v1'
-  await must('POST', `${rbac}/clusterroles`, role)
-  const { name } = role.metadata
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name }
-  const subjects = [{ kind: 'ServiceAccount', name: 'plat-operator', namespace: 'plat-system' }]
-  await must('POST', `${rbac}/clusterrolebindings`, { metadata: { name }, roleRef, subjects })
-}
 
 async function put(kind: string, plural: string, name: string, spec: object): Promise<void> {
   const where = kind === 'TrustTier' ? `${PLAT}/${plural}` : `${TEAM}/${plural}`

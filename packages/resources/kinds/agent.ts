@@ -194,7 +194,9 @@ const workspaceSchema = Type.Object(
     size: quantity('Size of the volume.'),
     mountPath: Optional(text('Where it is mounted.', { pattern: '^/[^:]*$', default: '/workspace' })),
     storageClassName: Optional(text('Default class when unset.', { maxLength: 253 })),
-    volumeSnapshotClassName: Optional(text('For snapshots.', { maxLength: 253 })),
+    volumeSnapshotClassName: Optional(
+      text('VolumeSnapshotClass by which forks begin with the workspace of their parent.', { maxLength: 253 }),
+    ),
   },
   { ...closed, description: 'Persistent volume per session.' },
 )

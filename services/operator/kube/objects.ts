@@ -17,6 +17,8 @@ export interface ObjectsOptions {
   readonly api: Pick<KubernetesApi, 'ask' | 'watch'>
   /** Of the collections that are followed: one of all namespaces, or one for each. */
   readonly paths: readonly string[]
+  /** Follows only objects with these labels, such as `a=b`. Absent: all. */
+  readonly labelSelector?: string
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
@@ -30,10 +32,13 @@ export interface ObjectsOptions {
 export class Objects {
   readonly #options: ObjectsOptions
   readonly #collections: Collection[]
+  readonly #selection: Readonly<Record<string, string>>
   readonly #firstLists = Promise.withResolvers<void>()
 
   constructor(options: ObjectsOptions) {
     this.#options = options
+    const { labelSelector } = options
+    this.#selection = labelSelector === undefined ? {} : { labelSelector }
     this.#collections = options.paths.map((path) => ({ path, objects: new Map(), state: 'unknown' }))
   }
 
@@ -94,7 +99,7 @@ export class Objects {
     const listed = new Map<string, Members>()
     let next = ''
     for (;;) {
-      const query = { limit: PAGE_ITEMS, ...(next !== '' && { continue: next }) }
+      const query = { ...this.#selection, limit: PAGE_ITEMS, ...(next !== '' && { continue: next }) }
       const { body } = await this.#options.api.ask({ method: 'GET', path: collection.path, query, signal })
       for (const object of Array.isArray(body.items) ? body.items.filter(isObject) : [])
         listed.set(keyOf(object), object)
@@ -122,7 +127,12 @@ export class Objects {
 
   /** One watch, to its end; throws where everything is to be listed again. */
   async #watch(collection: Collection, from: string, signal: AbortSignal): Promise<string> {
-    const query = { resourceVersion: from, allowWatchBookmarks: 'true', timeoutSeconds: WATCH_SECONDS }
+    const query = {
+      ...this.#selection,
+      resourceVersion: from,
+      allowWatchBookmarks: 'true',
+      timeoutSeconds: WATCH_SECONDS,
+    }
     let revision = from
     for await (const lines of this.#options.api.watch(collection.path, query, signal)) {
       const changed: Members[] = []

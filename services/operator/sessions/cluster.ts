@@ -5,15 +5,28 @@ import { ReconcileError } from '../controllers/controller.ts'
 import type { Objects } from '../kube/objects.ts'
 import { OWNER } from '../kube/outputs.ts'
 import type { Mode } from './life/admission.ts'
+import type { SnapshotRequest } from './life/hindrance.ts'
 import type { SandboxView } from './life/phase.ts'
-import { tokenSecretOf } from './pod/pod.ts'
-import { claimOf, EXTENSIONS_API, SANDBOX_API } from './pod/sandbox.ts'
+import type { SnapshotView } from './life/workspace.ts'
+import { hasWorkspaceClaim, tokenSecretOf, workspaceClaimOf } from './pod/pod.ts'
+import { claimOf, EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API, snapshotNameOf, snapshotOf } from './pod/sandbox.ts'
 
 type Session = Resource<'AgentSession'>
 
 const FORBIDDEN = 403
 const NOT_FOUND = 404
 const CONFLICT = 409
+
+/** Where an object is created, and the object. */
+type NewObject = readonly [api: string, plural: string, object: object]
+
+/** The objects of other projects in which sessions run, as the cluster has them. */
+export interface Foreign {
+  readonly sandboxes: Objects
+  readonly claims: Objects
+  readonly pools: Objects
+  readonly snapshots: Objects
+}
 
 /** The controller of an object that is not ours: its kind and UID. */
 function controllerOf(object: Members): { readonly kind: string; readonly uid: string } {
@@ -32,11 +45,13 @@ export class SessionObjects {
   readonly #api: KubernetesApi
   readonly #sandboxes: Objects
   readonly #claims: Objects
+  readonly #snapshots: Objects
 
-  constructor(api: KubernetesApi, { sandboxes, claims }: { readonly sandboxes: Objects; readonly claims: Objects }) {
+  constructor(api: KubernetesApi, { sandboxes, claims, snapshots }: Omit<Foreign, 'pools'>) {
     this.#api = api
     this.#sandboxes = sandboxes
     this.#claims = claims
+    this.#snapshots = snapshots
   }
 
   /** The Sandbox of a session, by the way that it came to it; null: there is none yet. */
@@ -51,6 +66,39 @@ export class SessionObjects {
 
   claimOf({ metadata: { namespace, name, uid } }: Session): Members | null {
     return ownedOrNull(this.#claims.get(namespace, name), uid)
+  }
+
+  /** The PersistentVolumeClaim of a session's workspace; null: it has no Sandbox that has run, or one without a workspace. */
+  workspaceClaimOf(session: Session): string | null {
+    const sandbox = session.status?.sandboxRef === undefined ? null : this.sandboxOf(session)
+    if (sandbox === null || !hasWorkspaceClaim(sandbox)) return null
+    return workspaceClaimOf(textOf(member(sandbox, 'metadata'), 'name'))
+  }
+
+  /** The VolumeSnapshot that a session's workspace begins with; null: there is none. */
+  snapshotOf({ metadata: { namespace, name, uid } }: Session): SnapshotView | null {
+    const snapshot = ownedOrNull(this.#snapshots.get(namespace, snapshotNameOf(name)), uid)
+    if (snapshot === null) return null
+    const status = member(snapshot, 'status')
+    return {
+      name: snapshotNameOf(name),
+      ready: status.readyToUse === true,
+      takenAt: textOf(status, 'creationTime'),
+      restoreSize: textOf(status, 'restoreSize'),
+      error: textOf(member(status, 'error'), 'message'),
+    }
+  }
+
+  /** Has the workspace of a session copied, unless it is already. */
+  async ensureSnapshot(session: Session, request: SnapshotRequest, signal: AbortSignal): Promise<void> {
+    await this.#create(session, [SNAPSHOT_API, 'volumesnapshots', snapshotOf(session, request)], signal)
+  }
+
+  /** Deletes the VolumeSnapshot of a session, whose volume has been made from it. */
+  async removeSnapshot({ metadata: { namespace, name, uid } }: Session, signal: AbortSignal): Promise<void> {
+    const own = ownedOrNull(this.#snapshots.get(namespace, snapshotNameOf(name)), uid)
+    if (own === null) return
+    await this.#delete(collection(SNAPSHOT_API, namespace, 'volumesnapshots', snapshotNameOf(name)), uidOf(own), signal)
   }
 
   /** The session that an object belongs to, as `<namespace>/<name>`: both it and its claim have the session's name. */
@@ -70,11 +118,16 @@ export class SessionObjects {
 
   /** Creates the objects that a session runs in, unless they exist. */
   async ensure(session: Session, mode: Mode, wanted: { sandbox(): object; pool: string }, signal: AbortSignal) {
-    const { namespace, name, uid } = session.metadata
-    const [api, plural, object] =
+    const wants: NewObject =
       mode === 'direct'
-        ? ([SANDBOX_API, 'sandboxes', wanted.sandbox()] as const)
-        : ([EXTENSIONS_API, 'sandboxclaims', claimOf(session, wanted.pool)] as const)
+        ? [SANDBOX_API, 'sandboxes', wanted.sandbox()]
+        : [EXTENSIONS_API, 'sandboxclaims', claimOf(session, wanted.pool)]
+    await this.#create(session, wants, signal)
+  }
+
+  async #create({ metadata }: Session, [api, plural, object]: NewObject, signal: AbortSignal): Promise<void> {
+    const { namespace, uid } = metadata
+    const name = textOf(member({ ...object }, 'metadata'), 'name')
     try {
       const query = { fieldManager: OWNER }
       await this.#api.ask({ method: 'POST', path: collection(api, namespace, plural), query, body: object, signal })
@@ -110,6 +163,7 @@ export class SessionObjects {
 
   /** Deletes what a session ran in, with its volumes. */
   async remove(session: Session, signal: AbortSignal): Promise<void> {
+    await this.removeSnapshot(session, signal)
     const { namespace, name, uid } = session.metadata
     const own = ownedOrNull(this.#sandboxes.get(namespace, name), uid)
     if (own !== null) await this.#delete(collection(SANDBOX_API, namespace, 'sandboxes', name), uidOf(own), signal)

@@ -21,7 +21,7 @@ test('every resource on the page is one that a cluster takes', () => {
       return [kind]
     }),
   )
-  assert.deepEqual(kinds, ['TrustTier', 'Agent', 'AgentSession', 'TrustTier'])
+  assert.deepEqual(kinds, ['TrustTier', 'Agent', 'AgentSession', 'Agent', 'AgentSession', 'TrustTier'])
 })
 
 test('the rights on the page are those that the chart gives', () => {

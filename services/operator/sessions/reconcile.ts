@@ -2,7 +2,7 @@ import { type Clock, reasonOf } from '@plat/core'
 import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { isTerminal, type Resource, type ResourceStore, type StatusOf, tierOfAgent } from '@plat/resources'
-import type { OperatorRegistry } from '../controllers/controller.ts'
+import { type OperatorRegistry, ReconcileError } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
 import { type SessionObjects, viewOf } from './cluster.ts'
 import type { KnownSessions } from './known.ts'
@@ -10,6 +10,7 @@ import { admit, isPlan, type Plan, tooManyEnded } from './life/admission.ts'
 import type { Hindrance } from './life/hindrance.ts'
 import { type Decision, decide, type SandboxView } from './life/phase.ts'
 import { endOf, idleMsOf, LAST_ACTIVITY, timeOf } from './life/times.ts'
+import type { SnapshotView } from './life/workspace.ts'
 import { type Minted, type Minter, TOKEN_SECONDS } from './mint.ts'
 import { hasToken } from './pod/pod.ts'
 import { heldTokenOf, poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
@@ -39,6 +40,8 @@ export interface ReconcileParts {
   readonly revocations: () => RevocationIndex
   /** Does the cluster know Sandboxes? */
   readonly served: () => boolean
+  /** Does the cluster know VolumeSnapshots? */
+  readonly snapshotsServed: () => boolean
   /** How many sessions of a namespace have ended while a token of theirs may be valid. */
   readonly endedIn: (namespace: string) => number
   /** Sessions of these Agents (`<namespace>/<name>`) that wait may have room since. */
@@ -113,7 +116,7 @@ export class SessionReconciler {
   }
 
   async #plan(session: Session, signal: AbortSignal): Promise<Plan | Hindrance> {
-    const { mirror, known, objects, settings, currency, home, served, endedIn } = this.#parts
+    const { mirror, known, objects, settings, currency, home, served, snapshotsServed, endedIn } = this.#parts
     if (!served())
       return { reason: 'SandboxesNotServed', message: 'the cluster does not know Sandboxes: install agent-sandbox' }
     const { namespace } = session.metadata
@@ -125,7 +128,12 @@ export class SessionReconciler {
     const warm = session.status?.mode !== undefined ? undefined : tier?.spec.warmPool
     const template = warm === undefined ? null : await objects.template(namespace, warm.template, signal)
     const parent = known.get(`${namespace}/${session.spec.fork?.parent ?? ''}`)
-    return admit({ session, parent, agent, tier, template, settings, currency, home })
+    return admit({
+      ...{ session, parent, agent, tier, template, settings, currency, home },
+      parentClaim: parent === undefined ? null : objects.workspaceClaimOf(parent),
+      snapshot: objects.snapshotOf(session),
+      snapshotsServed: snapshotsServed(),
+    })
   }
 
   /** Creates, stops and deletes. Failures are reported and retried. */
@@ -142,7 +150,9 @@ export class SessionReconciler {
         minted = await this.#refresh(look, signal)
         if (raw !== null) await objects.setMode(raw, 'Running', signal)
         else await this.#make(look, signal)
-      }
+        // Its volume is there: what it was made from only takes space.
+        if (decision.reason === 'Running') await objects.removeSnapshot(session, signal)
+      } else if (decision.copies !== undefined) await objects.ensureSnapshot(session, decision.copies, signal)
     } catch (error) {
       return { minted, failure: { error, message: reasonOf(error) } }
     }
@@ -153,8 +163,19 @@ export class SessionReconciler {
     const { objects, settings } = this.#parts
     const mode = session.status?.mode
     if (!isPlan(plan) || mode === undefined || (mode === 'claim' && objects.claimOf(session) !== null)) return
-    const sandbox = () => sandboxOf({ session, agent: plan.agent, tier: plan.tier.spec, settings })
+    const parts = { session, agent: plan.agent, tier: plan.tier.spec, settings }
+    const snapshot = plan.isForkedWorkspace ? this.#snapshotFor(session) : null
+    const sandbox = () => sandboxOf({ ...parts, ...(snapshot !== null && { snapshot }) })
     await objects.ensure(session, mode, { sandbox, pool: poolName(plan.tier.metadata.name) }, signal)
+  }
+
+  #snapshotFor(session: Session): SnapshotView {
+    const { objects, snapshotsServed } = this.#parts
+    const snapshot = objects.snapshotOf(session)
+    if (snapshot !== null) return snapshot
+    if (!snapshotsServed()) throw new ReconcileError('SnapshotsNotServed', 'VolumeSnapshots cannot be listed')
+    const message = 'the VolumeSnapshot that the workspace begins with is gone: create another session'
+    throw new ReconcileError('SnapshotGone', message)
   }
 
   /** Mints a token for a session with a dedicated pod if it has none, or an old one. */

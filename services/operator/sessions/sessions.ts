@@ -4,10 +4,9 @@ import type { Log } from '@plat/process'
 import { isTerminal, type Kind, type Resource, type ResourceStore, tierOfAgent } from '@plat/resources'
 import { Controller, type OperatorRegistry } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
-import type { Objects } from '../kube/objects.ts'
 import { keyOf } from '../render/declared.ts'
 import { renderRevocations } from '../render/limits/revocations.ts'
-import { SessionObjects } from './cluster.ts'
+import { type Foreign, SessionObjects } from './cluster.ts'
 import { KnownSessions } from './known.ts'
 import type { Minter } from './mint.ts'
 import { TIER, WarmPools } from './pools.ts'
@@ -17,13 +16,6 @@ import type { SandboxSettings } from './settings.ts'
 
 /** Sessions that are worked on at the same time, beside those that are to end. */
 const SESSION_WORKERS = 4
-
-/** The objects of agent-sandbox, as the cluster has them. */
-export interface Foreign {
-  readonly sandboxes: Objects
-  readonly claims: Objects
-  readonly pools: Objects
-}
 
 export interface SessionsParts {
   readonly api: KubernetesApi
@@ -72,6 +64,7 @@ export class Sessions {
       home: parts.namespace,
       revocations: () => this.#revocations,
       served: () => foreign.sandboxes.known,
+      snapshotsServed: () => foreign.snapshots.known,
       onRoom: (agents) => this.#admit(agents),
     })
     const common = { registry, clock, ids, log }
@@ -118,7 +111,7 @@ export class Sessions {
     return this.#known.hadBegun(key)
   }
 
-  /** Sandboxes or claims have changed. */
+  /** Sandboxes, claims or snapshots have changed. */
   foreignChanged(objects: readonly Members[]): void {
     for (const object of objects) {
       const key = this.#objects.sessionKeyOf(object)

@@ -24,6 +24,7 @@ function admitted({ agent = {}, tier = {}, session = {}, parent, template = null
     agent: resource('Agent', 'a', { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent }),
     tier: resource('TrustTier', 't', tier),
     ...{ template, settings, currency: 'USD', home: 'plat-system' },
+    ...{ parentClaim: null, snapshot: null, snapshotsServed: true },
   })
 }
 
@@ -100,7 +101,7 @@ test('a session that a tier, a profile or a missing object prevents names it, an
   )
   assert.equal(outcome({ tier: { allowedProfiles: ['default'] } }), 'direct')
   const workspace = { size: '1Gi', volumeSnapshotClassName: 'fast' }
-  assert.equal(outcome({ agent: { workspace }, session: { fork: { parent: 'p' } } }), 'SnapshotsNotBuilt')
+  assert.equal(outcome({ agent: { workspace }, session: { fork: { parent: 'p' } } }), 'ParentNotFound')
   assert.equal(outcome({ agent: { workspace } }), 'direct')
   const endpoint = { endpoint: 'https://llm.example', apiKeySecretRef: { name: 'llm', key: 'k' } }
   const env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'llm', key: 'k' } } }]

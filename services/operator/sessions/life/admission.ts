@@ -6,6 +6,8 @@ import { volumeProblem } from '../pod/pod.ts'
 import type { SandboxSettings } from '../settings.ts'
 import type { Hindrance } from './hindrance.ts'
 import { inheritedTaints } from './taints.ts'
+import { timeOf } from './times.ts'
+import { isForkedWorkspace, type WorkspaceParts, workspaceHindrance } from './workspace.ts'
 
 /** Sessions that one session may descend from, as many as the broker accepts. */
 const MAX_FORKS = 16
@@ -27,12 +29,11 @@ export interface Plan {
   readonly forkedFrom: readonly string[]
   /** Taint labels that its tokens begin with. */
   readonly inheritedTaints: readonly string[]
+  /** Its workspace begins with a VolumeSnapshot of its parent's. */
+  readonly isForkedWorkspace: boolean
 }
 
-export interface AdmissionParts {
-  readonly session: Resource<'AgentSession'>
-  /** The session that `fork.parent` names; undefined when there is none. */
-  readonly parent: Resource<'AgentSession'> | undefined
+export interface AdmissionParts extends Omit<WorkspaceParts, 'agent'> {
   readonly agent: Resource<'Agent'> | undefined
   readonly tier: Resource<'TrustTier'> | undefined
   /** The SandboxTemplate that the tier names, of the session's namespace; null: there is none, or the session has a mode already. */
@@ -60,13 +61,11 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
   const beyond = scopes.find((scope) => !granted.includes(scope))
   if (beyond !== undefined)
     return { reason: 'ScopeNotGranted', message: `scopes: Agent ${agentRef} is not granted ${beyond}` }
-  const taints = inheritedTaints(session, parts.parent)
+  const waits = workspaceHindrance({ ...parts, agent: agent.spec })
+  if (waits !== null) return waits
+  const isForked = isForkedWorkspace(session, agent.spec)
+  const taints = inheritedTaints(session, parts.parent, isForked ? timeOf(parts.snapshot?.takenAt) : null)
   if ('reason' in taints) return taints
-  if (session.spec.fork?.parent !== undefined && agent.spec.workspace?.volumeSnapshotClassName !== undefined) {
-    const message =
-      'workspace.volumeSnapshotClassName: that a fork begins with the workspace of its parent is not built yet in this version'
-    return { reason: 'SnapshotsNotBuilt', message }
-  }
   const mode = session.status?.mode ?? (isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct')
   return (
     proofProblem(tier.spec, mode) ?? {
@@ -76,6 +75,7 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
       scopes,
       forkedFrom: forkedFrom(session, parts.parent),
       inheritedTaints: taints,
+      isForkedWorkspace: isForked,
     }
   )
 }

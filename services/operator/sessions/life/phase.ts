@@ -1,5 +1,5 @@
 import { isTerminal, type Resource } from '@plat/resources'
-import type { Hindrance } from './hindrance.ts'
+import type { Hindrance, SnapshotRequest } from './hindrance.ts'
 import { timeOf } from './times.ts'
 
 export type Phase = NonNullable<NonNullable<Resource<'AgentSession'>['status']>['phase']>
@@ -38,6 +38,8 @@ export interface Decision {
   readonly message: string
   readonly sandbox: 'none' | 'running' | 'suspended'
   readonly begins: boolean
+  /** A VolumeSnapshot that is to be taken while it waits. */
+  readonly copies?: SnapshotRequest
   readonly wakeAt: number | null
 }
 
@@ -67,8 +69,9 @@ function beginning({ session, now, hindrance, room, revoked, endsAt }: SessionFa
   if (session.spec.suspend === true) return waiting('Suspended', 'by spec.suspend')
   if (revoked === 'suspend') return waiting('Suspended', 'by an AgentRevocation')
   if (hindrance !== null) {
-    const { reason, message, retryAfterMs } = hindrance
-    return { ...waiting(reason, message), wakeAt: retryAfterMs === undefined ? null : now + retryAfterMs }
+    const { reason, message, retryAfterMs, snapshot } = hindrance
+    const wakeAt = retryAfterMs === undefined ? null : now + retryAfterMs
+    return { ...waiting(reason, message), wakeAt, ...(snapshot !== undefined && { copies: snapshot }) }
   }
   if (!room) return waiting('QuotaExceeded', 'the Agent has as many sessions as maxConcurrentSessions allows')
   return preparing('the Sandbox is being made', true, endsAt)

@@ -26,8 +26,8 @@ const report = (members: object = {}) => ({
 })
 
 /** Labels, or the message why the fork waits. */
-function resultOf(parent: Session | undefined, one = fork): readonly string[] | string {
-  const result = inheritedTaints(one, parent)
+function resultOf(parent: Session | undefined, one = fork, copiedAt: number | null = null): readonly string[] | string {
+  const result = inheritedTaints(one, parent, copiedAt)
   return 'reason' in result ? `${result.reason}: ${result.message}` : result
 }
 
@@ -41,6 +41,12 @@ test('a fork inherits what the gateway reported of its parent after the fork was
     { status: { inheritedTaints: ['web'] } },
   )
   assert.deepEqual(resultOf(undefined, recorded), ['web'])
+})
+
+test('labels that the parent got before its workspace was copied are not lost', () => {
+  const parent = session('p', {}, report())
+  assert.match(String(resultOf(parent, fork, Date.parse(AFTER))), /^TaintsUnknown: .* and the workspace was copied/)
+  assert.deepEqual(resultOf(parent, fork, Date.parse(CREATED)), ['web'])
 })
 
 test('a fork of a fork inherits what its parent inherited as well', () => {

@@ -21,12 +21,14 @@ interface Report {
 }
 
 /**
- * Taint labels that a session begins with. A fork gets those that its parent had when the fork was created: it waits for a report that is
- * newer, because labels that were added since an older one would be lost.
+ * Taint labels that a session begins with. A fork gets those that its parent had when the fork was created, and when the workspace was
+ * copied (`copiedAt`, milliseconds since the epoch; null if it was not): it waits for a report that is newer than both, because labels
+ * that were added since an older one would be lost.
  */
 export function inheritedTaints(
   { metadata, spec, status }: Session,
   parent: Session | undefined,
+  copiedAt: number | null,
 ): readonly string[] | Hindrance {
   if (spec.fork?.inheritTaints !== true) return []
   if (status?.inheritedTaints !== undefined) return status.inheritedTaints
@@ -35,18 +37,21 @@ export function inheritedTaints(
   const inherits = parent.spec.fork?.inheritTaints === true
   const report = reportOf(parent.metadata.annotations?.[TAINTS])
   const createdAt = timeOf(metadata.creationTimestamp)
+  const since = createdAt === null ? null : Math.max(createdAt, copiedAt ?? 0)
   const isKnown = !inherits || parent.status?.inheritedTaints !== undefined
-  if (isKnown && report !== null && createdAt !== null && isReportOf(parent, report, createdAt)) {
+  if (isKnown && report !== null && since !== null && isReportOf(parent, report, since)) {
     return [...new Set([...(inherits ? (parent.status?.inheritedTaints ?? []) : []), ...report.labels])]
   }
   const next = isTerminal(parent.status?.phase)
     ? 'it has ended, so that none comes'
     : 'one comes with its next call through a gateway with activity.enabled'
-  return unknown(`the gateway has not reported the taint labels of session ${name} since this one was created: ${next}`)
+  return unknown(
+    `the gateway has not reported the taint labels of session ${name} since this one was created${copiedAt === null ? '' : ' and the workspace was copied'}: ${next}`,
+  )
 }
 
-function isReportOf({ spec }: Session, { at, agent }: Report, createdAt: number): boolean {
-  return agent === spec.agentRef && at >= createdAt + SKEW_MS
+function isReportOf({ spec }: Session, { at, agent }: Report, since: number): boolean {
+  return agent === spec.agentRef && at >= since + SKEW_MS
 }
 
 function unknown(message: string): Hindrance {

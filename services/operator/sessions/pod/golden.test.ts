@@ -207,3 +207,16 @@ test('a claim, a pool and the Secret of a token are their owners’', () => {
   assert.deepEqual(pool.metadata.ownerReferences, owner('TrustTier', 'tier-1', 'uid-tier-1'))
   assert.deepEqual(pool.spec, { replicas: 3, sandboxTemplateRef: { name: 'warm' } })
 })
+
+test('the workspace of a fork begins with a VolumeSnapshot, in a volume that it fits into', () => {
+  const claimOf = (restoreSize: string) => {
+    const sandbox: unknown = sandboxOf({ ...partsOf('everything'), snapshot: { name: 'plat-fork-s', restoreSize } })
+    const [claim] = isObject(sandbox) ? listOf(member(sandbox, 'spec'), 'volumeClaimTemplates') : []
+    return member(claim ?? {}, 'spec')
+  }
+  const { dataSource } = claimOf('')
+  assert.deepEqual(dataSource, { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'plat-fork-s' })
+  const sizeOf = (restoreSize: string) => member(member(claimOf(restoreSize), 'resources'), 'requests').storage
+  assert.deepEqual([sizeOf(''), sizeOf('1Ki'), sizeOf('1Ti')], [sizeOf('garbled'), sizeOf('0'), '1Ti'])
+  assert.notEqual(sizeOf('1Ki'), '1Ki')
+})

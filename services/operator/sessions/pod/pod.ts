@@ -1,4 +1,7 @@
+import { isObject, parseQuantity } from '@plat/core'
+import { type Members, member, textOf } from '@plat/kubernetes'
 import type { AgentSpec, Resource, TrustTierSpec } from '@plat/resources'
+import type { SnapshotView } from '../life/workspace.ts'
 import type { SandboxSettings } from '../settings.ts'
 import { TOKEN_DIR, variablesOf } from './environment.ts'
 import { CONTAINER_SECURITY, sidecarsOf } from './sidecars.ts'
@@ -8,6 +11,8 @@ const WORKSPACE_DIR = '/workspace'
 /** Volumes that the operator writes; a tier cannot have others of these names. */
 const WORKSPACE = 'workspace'
 const SESSION = 'session'
+/** API group of VolumeSnapshots. */
+export const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io'
 /** `-r--r--r--`: the agent's user is the image's. */
 const READ_ONLY = 0o444
 
@@ -31,6 +36,8 @@ export interface PodParts {
   readonly agent: AgentSpec
   readonly tier: TrustTierSpec
   readonly settings: SandboxSettings
+  /** Content of the workspace at the beginning. Absent: it is empty. */
+  readonly snapshot?: Pick<SnapshotView, 'name' | 'restoreSize'>
 }
 
 /** Attested sessions get no token: they redeem one for evidence. */
@@ -100,14 +107,35 @@ function workspaceMount({ profile, workspace }: AgentSpec): { name: string; moun
 }
 
 /** The volumes that a Sandbox brings for its pod (docs/spec/crds.md, `workspace`). */
-export function volumeClaimsOf({ workspace }: AgentSpec): readonly object[] {
+export function volumeClaimsOf({ agent, snapshot }: Pick<PodParts, 'agent' | 'snapshot'>): readonly object[] {
+  const { workspace } = agent
   if (workspace === undefined) return []
   const spec = {
     accessModes: ['ReadWriteOnce'],
-    resources: { requests: { storage: String(workspace.size) } },
+    resources: { requests: { storage: larger(String(workspace.size), snapshot?.restoreSize ?? '') } },
     ...(workspace.storageClassName !== undefined && { storageClassName: workspace.storageClassName }),
+    ...(snapshot !== undefined && {
+      dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: snapshot.name },
+    }),
   }
   return [{ metadata: { name: WORKSPACE }, spec }]
+}
+
+/** A snapshot is not restored into a smaller volume: drivers round sizes up, and the Agent's may have changed since. */
+function larger(size: string, restoreSize: string): string {
+  return (parseQuantity(restoreSize) ?? 0n) > (parseQuantity(size) ?? 0n) ? restoreSize : size
+}
+
+/** Whether a Sandbox has a volume for the workspace, as `volumeClaimsOf` made it. */
+export function hasWorkspaceClaim(sandbox: Members): boolean {
+  const { volumeClaimTemplates } = member(sandbox, 'spec')
+  const templates = Array.isArray(volumeClaimTemplates) ? volumeClaimTemplates.filter(isObject) : []
+  return templates.some((template) => textOf(member(template, 'metadata'), 'name') === WORKSPACE)
+}
+
+/** The PersistentVolumeClaim that agent-sandbox makes of a Sandbox's template for the workspace. */
+export function workspaceClaimOf(sandbox: string): string {
+  return `${WORKSPACE}-${sandbox}`
 }
 
 /** The problem of a tier's volumes, or null. */

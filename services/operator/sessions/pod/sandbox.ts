@@ -1,11 +1,14 @@
 import { rfc3339 } from '@plat/core'
 import { type Members, member, textOf } from '@plat/kubernetes'
 import type { AgentSpec, Resource } from '@plat/resources'
-import { labelsOf, type PodParts, podTemplateOf, tokenSecretOf, volumeClaimsOf } from './pod.ts'
+import type { SnapshotRequest } from '../life/hindrance.ts'
+import { labelsOf, type PodParts, podTemplateOf, SNAPSHOT_GROUP, tokenSecretOf, volumeClaimsOf } from './pod.ts'
 
 /** Where the API server has the objects of agent-sandbox. */
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1'
 export const EXTENSIONS_API = 'extensions.agents.x-k8s.io/v1beta1'
+/** Likewise, VolumeSnapshots. */
+export const SNAPSHOT_API = `${SNAPSHOT_GROUP}/v1`
 
 export type Owner = Pick<Resource['metadata'], 'name' | 'uid'>
 
@@ -22,7 +25,7 @@ function metadataOf(session: Resource<'AgentSession'>) {
 
 /** The Sandbox of a session with a dedicated pod. It and its Service have the name of the session. */
 export function sandboxOf(parts: PodParts): object {
-  const claims = volumeClaimsOf(parts.agent)
+  const claims = volumeClaimsOf(parts)
   return {
     apiVersion: SANDBOX_API,
     kind: 'Sandbox',
@@ -48,6 +51,21 @@ export function claimOf(session: Resource<'AgentSession'>, pool: string): object
     kind: 'SandboxClaim',
     metadata: metadataOf(session),
     spec: { warmPoolRef: { name: pool }, lifecycle: { shutdownPolicy: 'Delete' } },
+  }
+}
+
+/** Name of the VolumeSnapshot that the workspace of a fork begins with. */
+export function snapshotNameOf(session: string): string {
+  return `plat-fork-${session}`
+}
+
+/** The VolumeSnapshot of the parent's workspace. It ends with the fork, not with the parent. */
+export function snapshotOf(session: Resource<'AgentSession'>, { volumeClaim, className }: SnapshotRequest): object {
+  return {
+    apiVersion: SNAPSHOT_API,
+    kind: 'VolumeSnapshot',
+    metadata: { ...metadataOf(session), name: snapshotNameOf(session.metadata.name) },
+    spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: volumeClaim } },
   }
 }
 
