@@ -75,14 +75,10 @@ export {
 export { replaceText } from './sequence/files.ts'
 export { openCallsOf } from './sequence/open-call-records.ts'
 export { scanPresent } from './sequence/scan.ts'
-export {
-  type LedgerSegment,
-  SegmentListError,
-  segmentPath,
-  segmentsPath,
-} from './sequence/segment-list.ts'
+export { type LedgerSegment, segmentPath, segmentsPath } from './sequence/segment-entry.ts'
+export { SegmentListError } from './sequence/segment-list-error.ts'
 export { readSegmentLine, type SegmentLine, type SegmentRecord } from './sequence/segment-record.ts'
-export { ArchivedError, type LedgerPart, LedgerSequence } from './sequence/sequence.ts'
+export { ArchivedError, LedgerSequence } from './sequence/sequence.ts'
 export { type SegmentResult, verifySegments } from './sequence/verify-segments.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
 export type { Ledger, Ledgers, OpenIntent, Rec, RecKind, RecordPlace, RecordWaiter, RecValue } from './types.ts'

@@ -42,7 +42,7 @@ export class LedgerReader {
       if (found !== null && 'bytes' in found) {
         const last = readSegmentLine(Buffer.from(found.record))?.place
         if (last?.seq === after.seq && last.hash !== after.hash) throw notThere(path, after)
-        return new LedgerReader(path, sequence, sequence.endOf(found))
+        return new LedgerReader(path, sequence, found.offset + found.bytes)
       }
       if (found === null || readLine(found.line.toString(), path, found.position).hash !== after.hash) {
         throw notThere(path, after)

@@ -6,12 +6,11 @@ import { readerOf } from './find.ts'
 import { scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
-import { SegmentListError } from './sequence/segment-list.ts'
-import { SegmentDamagedError } from './sequence/segment-list-error.ts'
-import { ArchivedError } from './sequence/sequence.ts'
+import { SegmentDamagedError, SegmentListError } from './sequence/segment-list-error.ts'
+import { ArchivedError, LedgerSequence } from './sequence/sequence.ts'
 import type { Claim } from './verify/claim-table.ts'
 import { type Finding, VerifyUsageError } from './verify/finding.ts'
-import { checkpointOf } from './verify/gap.ts'
+import { CheckpointReader } from './verify/gap.ts'
 import { KEPT, TooManyClaimsError } from './verify/part.ts'
 import { PartsVerifier, type VerifiedPart } from './verify/parts.ts'
 import { type PlannedPart, planParts } from './verify/plan.ts'
@@ -75,7 +74,7 @@ export async function verifyLedger(path: string, options: VerifyOptions = {}): P
     }
     await external.read(add)
     for (const claim of claims) add(claim)
-    for (const part of parts) for (const claim of leftClaim(part, trust)) add(claim)
+    await addLeftClaims(path, parts, trust, add)
     const judging = { totals: noTotals(), hasKey: trust !== null, mayGrow: beside.key !== null, largest }
     return judge(await verifier.run(), judging)
   } catch (error) {
@@ -93,17 +92,32 @@ async function planned(path: string, needsTree: boolean): Promise<readonly Plann
   })
 }
 
-/** Returns the claim of the checkpoint that the segment list names for a segment that left. */
-function leftClaim({ left }: PlannedPart, trust: Trust | null): readonly Claim[] {
-  const claim = left === null ? null : checkpointOf(left, trust)
-  return claim === null || typeof claim === 'string' ? [] : [claim]
+/** Adds the claims of the checkpoints that are named for segments that left, about records after the adjacent ones. */
+async function addLeftClaims(
+  path: string,
+  parts: readonly PlannedPart[],
+  trust: Trust | null,
+  add: (claim: Claim) => void,
+): Promise<void> {
+  if (parts.every(({ leftUpTo }) => leftUpTo === null)) return
+  await using sequence = await LedgerSequence.open(path)
+  const checkpoints = new CheckpointReader(trust)
+  for (const { first, leftUpTo } of parts) {
+    if (leftUpTo === null) continue
+    let before: string | null = null
+    for await (const segment of sequence.segmentsOf(first, leftUpTo)) {
+      const claim = segment.checkpoint === before ? null : checkpoints.of(segment)
+      before = segment.checkpoint
+      if (claim !== null && typeof claim !== 'string' && claim.size > leftUpTo + 1) add(claim)
+    }
+  }
 }
 
 /** Returns the first problem in the order of records, as one pass would. */
 function judge(verified: readonly VerifiedPart[], judging: Judging): Finding {
   const { totals } = judging
   for (const { claims } of verified) addClaims(totals, claims)
-  for (const { part } of verified) if (part.left !== null) addArchived(totals, part.left)
+  for (const { archived } of verified) for (const one of archived) addArchived(totals.archived, one)
   for (const { part, result } of verified) {
     addResult(totals, result)
     const isLast = part === verified.at(-1)?.part

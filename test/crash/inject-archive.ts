@@ -68,7 +68,7 @@ async function runArchiver(folder: string, fault: InjectedFault) {
   const sealed = written.files.slice(0, -1).map(({ path: file }) => path.basename(file))
   const content = new Map(sealed.map((name) => [name, readFileSync(path.join(path.dirname(ledger), name))]))
   const list = segmentsPath(ledger)
-  const files = [path.dirname(ledger), archive, list, `${list}.tmp`].concat(
+  const files = [path.dirname(ledger), archive, list, `${list}.tmp`, `${ledger}.left.1.jsonl`].concat(
     sealed.flatMap((name) => {
       const copy = path.join(archive, name)
       return [path.join(path.dirname(ledger), name), copy, `${copy}.tmp`]
@@ -89,7 +89,8 @@ async function runArchiver(folder: string, fault: InjectedFault) {
 
 async function wrongInList(ledger: string, archive: string, names: readonly string[]): Promise<readonly string[]> {
   await using sequence = await LedgerSequence.open(ledger)
-  const places = sequence.segments.map(({ archive: place }) => place)
+  const all = await Array.fromAsync(sequence.segmentsOf(0, (sequence.parts.at(-1)?.first ?? 0) - 1))
+  const places = all.map(({ archive: place }) => place)
   const expected = names.toSorted().map((name) => path.join(archive, name))
   const { verdict, message } = await verifyLedger(ledger)
   return [

@@ -2,6 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { readerOf, seqOf, startOfLast } from '../find.ts'
 import type { Head } from '../format.ts'
 import { scanBuffer, scanLines } from '../lines.ts'
+import type { LedgerSegment } from '../sequence/segment-entry.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { type ResumedTree, resumeTree } from './resume-tree.ts'
 import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './stored-checkpoint.ts'
@@ -67,7 +68,7 @@ export class TreeGrower {
     await checkpoints.truncate(await startOfLast(readerOf(checkpoints), 0, written))
     const tree = new TreeFile(treePath(ledgerPath))
     opened.defer(() => tree.close())
-    const resumed = resumeTree(ledgerPath, tree, { segments: ledger.segments, last })
+    const resumed = resumeTree(ledgerPath, tree, { segments: await sinceLeft(ledger), last })
     const offset = await ledger.startOf(resumed.size)
     const grower = new TreeGrower(
       { path: ledgerPath, ledger, checkpoints, tree },
@@ -123,4 +124,13 @@ export class TreeGrower {
     this.#tree.close()
     await Promise.all([this.#ledger.close(), this.#checkpoints.close()])
   }
+}
+
+/** Returns the last segment that left, and those after it. */
+async function sinceLeft(ledger: LedgerSequence): Promise<readonly LedgerSegment[]> {
+  const { parts } = ledger
+  const at = parts.findLastIndex(({ leftUpTo }) => leftUpTo !== null)
+  const left = await ledger.segmentOf(parts[at]?.leftUpTo ?? -1)
+  const here = parts.slice(at + 1).flatMap(({ segment }) => (segment === null ? [] : [segment]))
+  return left === null ? here : [left, ...here]
 }

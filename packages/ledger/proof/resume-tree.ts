@@ -1,5 +1,6 @@
 import { isObject } from '@plat/core'
-import { type LedgerSegment, SegmentListError } from '../sequence/segment-list.ts'
+import type { LedgerSegment } from '../sequence/segment-entry.ts'
+import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
 import { type StoredCheckpoint, treePath } from './stored-checkpoint.ts'
 import { MerkleTree, type TreeState } from './tree.ts'

@@ -11,11 +11,9 @@ parentPort?.postMessage(await run().catch(failed))
 
 async function run(): Promise<CompressResult> {
   await using sequence = await LedgerSequence.open(String(ledgerPath))
-  const { segments } = sequence
-  const index = segments.findIndex((one) => one.first === first)
-  const segment = segments[index]
+  const segment = sequence.segments.find((one) => one.first === first)
   if (segment === undefined) throw new Error(`no sealed segment begins with record ${first}`)
-  const before = segments[index - 1] ?? null
+  const before = await sequence.segmentOf(segment.first - 1)
   await compressSegment({ ledgerPath: String(ledgerPath), segment, before, files: systemFiles, onWritten: rester() })
   return { fault: null, isMismatch: false }
 }

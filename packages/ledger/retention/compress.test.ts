@@ -8,7 +8,7 @@ import { appendSlowly, openSealing } from '@plat/testkit/sealed'
 import { LedgerSequence } from '../index.ts'
 import { sourceFilesOver } from '../sequence/files.ts'
 import { FRAME_BYTES, type FrameSizes, writeFrameTable } from '../sequence/frame-table.ts'
-import { segmentPath } from '../sequence/segment-list.ts'
+import { segmentPath } from '../sequence/segment-entry.ts'
 import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { compressSegment, SegmentMismatchError } from './compress.ts'
 

@@ -3,7 +3,7 @@ import { constants, zstdCompressSync } from 'node:zlib'
 import type { AppendHandle, Files } from '@plat/state'
 import { COMPRESSED, CompressedFile } from '../sequence/compressed-file.ts'
 import { FRAME_BYTES, type FrameSizes, writeFrameTable } from '../sequence/frame-table.ts'
-import type { LedgerSegment } from '../sequence/segment-list.ts'
+import type { LedgerSegment } from '../sequence/segment-entry.ts'
 import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { verifySegment } from '../sequence/verify-segment.ts'
 

@@ -12,11 +12,11 @@ parentPort?.postMessage(await inspect(targets).catch((error) => ({ problem: reas
 
 async function inspect(held: readonly HoldTarget[]): Promise<Inspection> {
   await using sequence = await LedgerSequence.open(String(ledgerPath), blockingFiles)
-  const index = sequence.segments.findIndex((one) => one.first === first)
-  const [segment, part] = [sequence.segments[index], sequence.parts[index]]
-  if (segment === undefined || part === undefined) throw new Error(`no sealed segment begins with record ${first}`)
+  const part = sequence.parts.find((one) => one.first === first)
+  const segment = part?.segment ?? null
+  if (segment === null || part === undefined) throw new Error(`no sealed segment begins with record ${first}`)
   const search = new HoldSearch(held)
-  const before = sequence.segments[index - 1] ?? null
+  const before = await sequence.segmentOf(segment.first - 1)
   const problem = await verifySegment(sequence.sourceOf(part), segment, before, (line) => search.see(line))
   return { problem, found: search.found }
 }

@@ -17,7 +17,7 @@ test('with EIO, ENOSPC or a power cut at each operation, a segment is here or li
   const departure = { archive: 'there', checkpoint: '{}', left: '2100-01-01T00:00:00Z' }
   const state = async (files: MemoryDisk) => {
     await using sequence = await LedgerSequence.open(path, sourceFilesOver(files))
-    const [first] = sequence.segments
+    const first = await sequence.segmentOf(0)
     const line = await sequence.lineOf(1).catch((error: Error) => error)
     if (line instanceof ArchivedError) {
       assert.deepEqual([first?.archive, first?.checkpoint, first?.left], Object.values(departure))

@@ -2,7 +2,7 @@ import { rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Files, isMissing } from '@plat/state'
 import { syncFolder } from '../sequence/files.ts'
-import type { LedgerSegment } from '../sequence/segment-list.ts'
+import type { LedgerSegment } from '../sequence/segment-entry.ts'
 import type { ListKeeper } from '../writer/sealing/list-keeper.ts'
 
 export interface Leaving {
@@ -35,7 +35,7 @@ export async function leave(
     segments.map((one) => (one.first === segment.first ? { ...one, archive, checkpoint, left } : one)),
   )
   await removeFile(leaving, segment)
-  leaving.list.update()
+  await leaving.list.update()
 }
 
 /** Completes what a crash left undone: removes files of segments that left, except those that were copied back later. */

@@ -4,7 +4,7 @@ import { isObject, isSpiffeSegment } from '@plat/core'
 import { isMissing } from '@plat/state'
 import { jsonOf, type LedgerMoment } from '../moment.ts'
 import { replaceText, syncFolder } from '../sequence/files.ts'
-import type { LedgerSegment } from '../sequence/segment-list.ts'
+import type { LedgerSegment } from '../sequence/segment-entry.ts'
 
 /** Records that must not leave: those of a session or an agent, or all of a range. */
 export type HoldTarget =

@@ -18,7 +18,7 @@ export async function scanBackward(sequence: LedgerSequence, { from, to }: Span,
   for (const [index, part] of [...parts.entries()].reverse()) {
     const partEnd = parts[index + 1]?.offset ?? to
     const span = { from: Math.max(from, part.offset), to: Math.min(to, partEnd) }
-    if (span.from >= span.to) continue
+    if (span.from >= span.to || part.leftUpTo !== null) continue
     try {
       if (!(await scanSpan(sequence, span, onLine))) return
     } catch (error) {

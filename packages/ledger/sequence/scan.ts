@@ -8,7 +8,7 @@ export async function scanPresent(sequence: LedgerSequence, options: ScanOptions
       return await scanLines(sequence, { ...options, from })
     } catch (error) {
       if (!(error instanceof ArchivedError)) throw error
-      from = sequence.endOf(error.segment)
+      from = error.end
     }
   }
 }

@@ -1,52 +1,21 @@
 import { basename, dirname, join } from 'node:path'
 import { isObject, LruCache } from '@plat/core'
 import { lastLine, lineAt, seqOf } from '../find.ts'
-import { COMPRESSED, openSource } from './compressed-file.ts'
+import { openSource } from './compressed-file.ts'
 import type { SourceFiles } from './files.ts'
+import { type LeftSegments, type LeftState, openLeft, readLeftState, textOfLeftState } from './left-segments.ts'
+import { type LedgerSegment, type ListedSegment, readEntry, segmentsPath } from './segment-entry.ts'
 import { SegmentListError } from './segment-list-error.ts'
 import { readSegmentLine } from './segment-record.ts'
 
-export { SegmentListError }
-
-/** A sealed segment of a ledger: a file that is no longer written. */
-export interface LedgerSegment {
-  /** `seq` of its first line. */
-  readonly first: number
-  /** `seq` of its last line, which is its `segment` record. */
-  readonly last: number
-  /** Size of its lines, which is that of the file unless it is compressed (`….jsonl.zst`). */
-  readonly bytes: number
-  /** Times of its first and last record. */
-  readonly from: string
-  readonly to: string
-  /** Its last line, without LF: head hash, root, tree and open calls at its end. */
-  readonly record: string
-  /** Line of a signed checkpoint that covers it, without LF; null as long as none is known. */
-  readonly checkpoint: string | null
-  /** Name of the file beside the ledger; null when it left. */
-  readonly file: string | null
-  /** Where a copy is archived; null when there is none. */
-  readonly archive: string | null
-  /** Time at which it left (RFC 3339); null when it never did. With a file as well, it was copied back. */
-  readonly left: string | null
-}
-
-/** File with the list of sealed segments, rebuilt from the segments when it is missing. */
-export function segmentsPath(ledgerPath: string): string {
-  return `${ledgerPath}.segments.json`
-}
-
-const SEQ_DIGITS = 20
 const SUFFIX = /^(\d{20})\.jsonl(\.zst)?$/
 
-/** Returns the path of the sealed segment that begins with record `first`, as long as it is not compressed. */
-export function segmentPath(ledgerPath: string, first: number): string {
-  return `${ledgerPath}.${String(first).padStart(SEQ_DIGITS, '0')}.jsonl`
-}
-
-/** The sealed segments of a ledger in order. */
+/** The sealed segments of a ledger. */
 export interface LoadedSegments {
+  /** Those that are here in order, and those that left a short time ago. */
   readonly segments: readonly LedgerSegment[]
+  /** All others that left. */
+  readonly left: LeftSegments
   /** The list has all of them: none had to be described from its file. */
   readonly isListed: boolean
 }
@@ -56,26 +25,61 @@ export interface LoadedSegments {
  * left. Only sizes and places are trusted here; the chain is verified where it is read. Throws SegmentListError.
  */
 export async function loadSegments(ledgerPath: string, files: SourceFiles): Promise<LoadedSegments> {
-  const [listed, names] = await Promise.all([
-    listedIn(segmentsPath(ledgerPath), files),
-    files.names(dirname(ledgerPath)),
-  ])
-  const byFirst = new Map(listed.map((segment) => [segment.first, segment]))
+  const folder = dirname(ledgerPath)
+  // The list is the later one: a segment gets its line in the other file first.
+  const list = await listedIn(ledgerPath, files)
+  const names = await files.names(folder)
+  const { left, isListed: isLeftListed } = await openLeft({ ledgerPath, folder, files, names }, list.left)
+  const byFirst = new Map(list.segments.map((segment) => [segment.first, segment]))
   const here = filesOfSegments(basename(ledgerPath), names)
-  let isListed = true
+  let isListed = isLeftListed
   for (const [first, found] of here) {
     const entry = byFirst.get(first)
     if (entry?.file !== undefined && entry.file !== null && found.includes(entry.file)) continue
-    const segment = await findSegment({ folder: dirname(ledgerPath), first, found, files }, entry)
+    const known = entry ?? (await left.of(first)) ?? undefined
+    const segment = await findSegment({ folder, first, found, files }, known)
     if (segment === null) continue
     byFirst.set(first, segment)
     isListed = false
   }
-  const segments = [...byFirst.values()].map((segment) =>
-    // It was copied back, and removed again.
-    segment.left !== null && segment.file !== null && !here.has(segment.first) ? { ...segment, file: null } : segment,
-  )
-  return { segments: segments.sort((a, b) => a.first - b.first), isListed }
+  const segments: ListedSegment[] = []
+  for (const segment of byFirst.values()) {
+    const one = await asItIs(segment, here.has(segment.first), left)
+    if (one !== null) segments.push(one)
+    else isListed = false
+  }
+  segments.sort((a, b) => a.first - b.first)
+  return { segments: await placed(segments, left, segmentsPath(ledgerPath)), left, isListed }
+}
+
+/** Returns an entry of the list as its file is now; null when it is not the latest about its segment. */
+async function asItIs(segment: ListedSegment, isHere: boolean, left: LeftSegments): Promise<ListedSegment | null> {
+  if (isHere || segment.file === null) return segment
+  // It was copied back, and removed again.
+  if (segment.left !== null) return { ...segment, file: null }
+  // An older list, from before it left.
+  return (await left.of(segment.first)) === null ? segment : null
+}
+
+/** Adds the positions that the list does not state. Throws SegmentListError when stated ones cannot be. */
+async function placed(
+  segments: readonly ListedSegment[],
+  left: LeftSegments,
+  path: string,
+): Promise<readonly LedgerSegment[]> {
+  let [next, end] = [0, 0]
+  const all: LedgerSegment[] = []
+  for (const segment of segments) {
+    const isNext = segment.first === next
+    const before = isNext || segment.offset !== null ? null : await left.of(segment.first - 1)
+    const offset = segment.offset ?? (before === null ? end : before.offset + before.bytes)
+    const expected = left.state?.last === segment.first - 1 ? left.state.end : isNext ? end : null
+    if (segment.first < next || offset < end || (expected !== null && offset !== expected)) throw malformed(path)
+    all.push({ ...segment, offset })
+    next = segment.last + 1
+    end = offset + segment.bytes
+  }
+  return all
 }
 
 /** Returns the names of the files of each segment, by `first`; the plain one before the compressed one. */
@@ -103,8 +107,8 @@ interface FoundFiles {
  */
 async function findSegment(
   { folder, first, found, files }: FoundFiles,
-  entry: LedgerSegment | undefined,
-): Promise<LedgerSegment | null> {
+  entry: ListedSegment | undefined,
+): Promise<ListedSegment | null> {
   // It was compressed or decompressed since the list was written.
   if (entry !== undefined && entry.left === null) return { ...entry, file: found[0] ?? null }
   for (const name of found) {
@@ -120,29 +124,29 @@ async function findSegment(
 }
 
 /** Lists that were read, by path. */
-const lists = new LruCache<string, { readonly version: string; readonly segments: readonly LedgerSegment[] }>({
-  maxEntries: 8,
-})
+const lists = new LruCache<string, { readonly version: string; readonly list: List }>({ maxEntries: 8 })
 
 /** Returns the content of the list; empty when it is missing. Reads it again only when it changed: pages of a large ledger open it for each request. */
-async function listedIn(path: string, files: SourceFiles): Promise<readonly LedgerSegment[]> {
+async function listedIn(ledgerPath: string, files: SourceFiles): Promise<List> {
+  const path = segmentsPath(ledgerPath)
   // Before the text: a list that is replaced in between is read again.
   const version = await files.version(path)
   const known = lists.get(path)
-  if (version !== null && known?.version === version) return known.segments
+  if (version !== null && known?.version === version) return known.list
   const text = await files.text(path)
-  const segments = text === null ? [] : readList(text, path)
-  if (version !== null) lists.set(path, { version, segments })
-  return segments
+  const list = text === null ? { segments: [], left: null } : readList(text, ledgerPath)
+  if (version !== null) lists.set(path, { version, list })
+  return list
 }
 
-/** Returns the text of the list. */
-export function writeList(segments: readonly LedgerSegment[]): string {
-  return `${JSON.stringify({ v: 1, segments })}\n`
+/** Returns the text of the list. Earlier versions read it as long as no segment left. */
+export function writeList(segments: readonly LedgerSegment[], left: LeftState | null): string {
+  const stated = textOfLeftState(left)
+  return `${JSON.stringify(stated === null ? { v: 1, segments } : { v: 2, left: stated, segments })}\n`
 }
 
 /** Reads first and last line of a sealed segment. Throws SegmentListError when it does not end with its `segment` record. */
-async function describeSegment(path: string, first: number, files: SourceFiles): Promise<LedgerSegment> {
+async function describeSegment(path: string, first: number, files: SourceFiles): Promise<ListedSegment> {
   const file = await openSource(path, files)
   if (file === null) throw new SegmentListError(`${path} was removed while the segments of the ledger were listed`)
   try {
@@ -156,7 +160,8 @@ async function describeSegment(path: string, first: number, files: SourceFiles):
       )
     }
     return {
-      ...{ first, last: record.place.seq, bytes, from: timeOf(begin), to: timeOf(line), record: line.toString() },
+      ...{ first, last: record.place.seq, bytes, offset: null, from: timeOf(begin), to: timeOf(line) },
+      record: line.toString(),
       ...{ checkpoint: null, file: basename(path), archive: null, left: null },
     }
   } finally {
@@ -169,36 +174,20 @@ function timeOf(line: Buffer): string {
   return isObject(value) && isObject(value.rec) && typeof value.rec.at === 'string' ? value.rec.at : ''
 }
 
-function readList(text: string, path: string): readonly LedgerSegment[] {
+/** The content of a list. */
+interface List {
+  readonly segments: readonly ListedSegment[]
+  /** State of the file of segments that left; null when none did. */
+  readonly left: LeftState | null
+}
+
+function readList(text: string, ledgerPath: string): List {
+  const path = segmentsPath(ledgerPath)
   const value = parsed(text)
-  if (!isObject(value) || value.v !== 1 || !Array.isArray(value.segments)) throw malformed(path)
-  return value.segments.map((one: unknown) => readEntry(one) ?? refuse(path))
-}
-
-/** A list can name sealed segments beside it only: their files are read, and removed when they left. A ledger that was renamed has their former names. */
-function isSegmentName(file: string, first: number): boolean {
-  const ending = segmentPath('', first)
-  return file === basename(file) && (file.endsWith(ending) || file.endsWith(`${ending}${COMPRESSED}`))
-}
-
-function readEntry(value: unknown): LedgerSegment | null {
-  if (!isObject(value)) return null
-  const { first, last, bytes, from, to, record, checkpoint, file, archive, left = null } = value
-  if (typeof from !== 'string' || typeof to !== 'string') return null
-  if (typeof record !== 'string' || !isTextOrNull(checkpoint)) return null
-  if (!isTextOrNull(archive) || !isTextOrNull(left)) return null
-  // The record is verified where it is used.
-  if (!isSeq(first) || !isSeq(last) || last <= first || !isSeq(bytes)) return null
-  if (!isTextOrNull(file) || (file !== null && !isSegmentName(file, first))) return null
-  return { first, last, bytes, from, to, record, checkpoint, file, archive, left }
-}
-
-function isSeq(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-}
-
-function isTextOrNull(value: unknown): value is string | null {
-  return value === null || typeof value === 'string'
+  if (!isObject(value) || !Array.isArray(value.segments)) throw malformed(path)
+  const left = value.v === 2 ? readLeftState(value.left, ledgerPath) : null
+  if (value.v === 2 ? left === null : value.v !== 1) throw malformed(path)
+  return { left, segments: value.segments.map((one: unknown) => readEntry(one) ?? refuse(path)) }
 }
 
 function parsed(text: string): unknown {

@@ -1,31 +1,26 @@
-import { dirname, join } from 'node:path'
 import { firstLine, lineAt, type Span, seqOf } from '../find.ts'
 import { type ReadAt, scanLines } from '../lines.ts'
 import { isReached, type LedgerMoment } from '../moment.ts'
 import { openSource } from './compressed-file.ts'
 import { asyncFiles, type SourceFile, type SourceFiles } from './files.ts'
-import { type LedgerSegment, loadSegments, SegmentListError } from './segment-list.ts'
+import { type LedgerPart, lastUpTo, partAt, partsOf } from './ledger-parts.ts'
+import { LeftReplacedError, LeftSegments } from './left-segments.ts'
+import { type LedgerSegment, segmentsPath } from './segment-entry.ts'
+import { type LoadedSegments, loadSegments } from './segment-list.ts'
+import { SegmentListError } from './segment-list-error.ts'
 
 /** A read of records whose segment left the disk. */
 export class ArchivedError extends Error {
   readonly segment: LedgerSegment
+  /** Position after it and the adjacent segments that left. */
+  readonly end: number
 
-  constructor(path: string, segment: LedgerSegment) {
+  constructor(path: string, segment: LedgerSegment, end: number) {
     const where = segment.archive === null ? 'were deleted' : `are archived at ${segment.archive}`
     super(`${path}: records ${segment.first} to ${segment.last} ${where} (auditRetention)`)
     this.segment = segment
+    this.end = end
   }
-}
-
-/** One file of a ledger: a sealed segment, or the active file at the end. */
-export interface LedgerPart {
-  readonly path: string
-  /** Null: the active file. */
-  readonly segment: LedgerSegment | null
-  /** `seq` of its first line. */
-  readonly first: number
-  /** Position of its first byte in the sequence. */
-  readonly offset: number
 }
 
 /** Number of records that are read in about the time of one binary search. */
@@ -43,8 +38,7 @@ const MAX_ATTEMPTS = 10
 export class LedgerSequence implements ReadAt {
   readonly #ledgerPath: string
   readonly #files: SourceFiles
-  #segments: readonly LedgerSegment[] = []
-  #isListed = true
+  #loaded: LoadedSegments
   /** Sealed parts, then the active one. */
   #parts: readonly LedgerPart[] = []
   #active: { readonly file: SourceFile; readonly identity: string } | null = null
@@ -54,29 +48,64 @@ export class LedgerSequence implements ReadAt {
   private constructor(ledgerPath: string, files: SourceFiles) {
     this.#ledgerPath = ledgerPath
     this.#files = files
+    this.#loaded = { segments: [], left: new LeftSegments('', files, null), isListed: true }
   }
 
   /** Throws the system's ENOENT error when there is neither an active file nor a segment. */
   static async open(ledgerPath: string, files: SourceFiles = asyncFiles): Promise<LedgerSequence> {
     const sequence = new LedgerSequence(ledgerPath, files)
     await sequence.#load()
-    if (sequence.#active === null && sequence.#segments.length === 0) {
+    if (sequence.#active === null && sequence.parts.length === 1) {
       throw Object.assign(new Error(`ENOENT: no such file or directory, open '${ledgerPath}'`), { code: 'ENOENT' })
     }
     return sequence
   }
 
-  /** The sealed segments in order. */
+  /** The sealed segments that are here in order, and those that left a short time ago. `segmentOf` knows all. */
   get segments(): readonly LedgerSegment[] {
-    return this.#segments
+    return this.#loaded.segments
   }
 
   /** Returns whether the list has all sealed segments. */
   get isListed(): boolean {
-    return this.#isListed
+    return this.#loaded.isListed
   }
 
-  /** All files in order; the last is the active one. */
+  /** Returns the sealed segment of record `seq`, also if it left; null when there is none. O(log n). */
+  async segmentOf(seq: number): Promise<LedgerSegment | null> {
+    return lastUpTo(this.segments, seq) ?? (await this.#inLeft((left) => left.of(seq)))
+  }
+
+  /** Returns the last sealed segment; null when there is none. */
+  async lastSealed(): Promise<LedgerSegment | null> {
+    return await this.segmentOf((this.parts.at(-1)?.first ?? 0) - 1)
+  }
+
+  /** Yields all sealed segments of these records in order, also those that left. */
+  async *segmentsOf(first: number, last: number): AsyncGenerator<LedgerSegment> {
+    for (let next = first; next <= last; ) {
+      const segment = lastUpTo(this.segments, next)
+      if (segment !== null) {
+        yield segment
+        next = segment.last + 1
+        continue
+      }
+      const end = Math.min(last, (this.segments.find((one) => one.first > next)?.first ?? Number.MAX_SAFE_INTEGER) - 1)
+      for await (const one of this.#loaded.left.inRange(next, end)) yield one
+      next = end + 1
+    }
+  }
+
+  /** Returns at most `count` sealed segments that begin before record `before`, the last first; also those that left. */
+  async segmentsBefore(before: number, count: number): Promise<readonly LedgerSegment[]> {
+    const listed = this.segments.filter(({ first }) => first < before)
+    const known = new Set(listed.flatMap(({ first, left }) => (left === null ? [] : [first])))
+    const left = await this.#inLeft((one) => one.lastBefore(before, count + known.size))
+    const all = [...left.filter(({ first }) => !known.has(first)), ...listed]
+    return all.sort((a, b) => b.first - a.first).slice(0, count)
+  }
+
+  /** All files in order, and what left between them; the last is the active one. */
   get parts(): readonly LedgerPart[] {
     return this.#parts
   }
@@ -107,7 +136,9 @@ export class LedgerSequence implements ReadAt {
    */
   async startOf(moment: LedgerMoment): Promise<number> {
     const size = await this.size()
-    const part = this.#parts.find(({ segment }) => segment === null || (segment.file !== null && ends(segment, moment)))
+    const part = this.#parts.find(({ segment, leftUpTo }) =>
+      segment === null ? leftUpTo === null : ends(segment, moment),
+    )
     return part === undefined
       ? size
       : await firstLine(this, this.#spanOf(part, size), (line) => isReached(line, moment))
@@ -118,7 +149,11 @@ export class LedgerSequence implements ReadAt {
     const size = await this.size()
     const part = this.#parts.findLast(({ first }) => first <= seq)
     if (part === undefined) return null
-    if (part.segment?.file === null) throw new ArchivedError(this.#ledgerPath, part.segment)
+    if (part.leftUpTo !== null) {
+      const segment = await this.segmentOf(seq)
+      if (segment === null) return null
+      throw new ArchivedError(this.#ledgerPath, segment, this.#endOfPart(part))
+    }
     const position = await firstLine(this, this.#spanOf(part, size), (line) => (seqOf(line) ?? -1) >= seq)
     const line = position < size ? await lineAt(this, position) : null
     return line !== null && seqOf(line) === seq ? { line, position } : null
@@ -163,11 +198,6 @@ export class LedgerSequence implements ReadAt {
     }
   }
 
-  /** Returns the position after the last byte of a segment. */
-  endOf({ first, bytes }: LedgerSegment): number {
-    return (this.#parts.find((part) => part.first === first)?.offset ?? 0) + bytes
-  }
-
   async close(): Promise<void> {
     const [active, sealed] = [this.#active, this.#sealed]
     this.#active = null
@@ -197,8 +227,8 @@ export class LedgerSequence implements ReadAt {
       return position < this.#activeOffset ? await this.#readPart(target, position) : count
     }
     const part = partAt(this.#parts, position)
-    if (part?.segment == null) return 0
-    if (part.segment.file === null) throw new ArchivedError(this.#ledgerPath, part.segment)
+    if (part === undefined) return 0
+    if (part.segment === null) throw await this.#archived(part, position)
     const within = position - part.offset
     const file = await this.#openSealed(part)
     const count = await file.read(target.subarray(0, part.segment.bytes - within), within)
@@ -212,8 +242,8 @@ export class LedgerSequence implements ReadAt {
     const file = await this.#open(part.path)
     if (file !== null) return file
     await this.#load()
-    const now = this.#parts.find(({ first }) => first === part.first)
-    if (now?.segment?.file === null) throw new ArchivedError(this.#ledgerPath, now.segment)
+    const now = this.#parts.findLast(({ first }) => first <= part.first)
+    if (now !== undefined && now.leftUpTo !== null) throw await this.#archived(now, part.offset)
     const moved = now === undefined ? null : await this.#open(now.path)
     if (moved === null) {
       throw new SegmentListError(
@@ -221,6 +251,31 @@ export class LedgerSequence implements ReadAt {
       )
     }
     return moved
+  }
+
+  /** Returns the error about a position in segments that left. */
+  async #archived(part: LedgerPart, position: number): Promise<Error> {
+    const listed = this.segments.find(({ offset, bytes }) => offset <= position && position < offset + bytes)
+    const segment = listed ?? (await this.#inLeft((left) => left.at(position)))
+    if (segment !== null) return new ArchivedError(this.#ledgerPath, segment, this.#endOfPart(part))
+    return new SegmentListError(
+      `${this.#ledgerPath}: records ${part.first} to ${part.leftUpTo} are missing, and the list does not say where they are: restore ${segmentsPath(this.#ledgerPath)} and the files of these records from a copy`,
+    )
+  }
+
+  #endOfPart(part: LedgerPart): number {
+    return this.#parts[this.#parts.indexOf(part) + 1]?.offset ?? part.offset
+  }
+
+  /** Searches the segments that left, once more when their file was replaced. */
+  async #inLeft<T>(search: (left: LeftSegments) => Promise<T>): Promise<T> {
+    try {
+      return await search(this.#loaded.left)
+    } catch (error) {
+      if (!(error instanceof LeftReplacedError)) throw error
+      await this.#load()
+      return await search(this.#loaded.left)
+    }
   }
 
   /** Returns null when the file does not exist. */
@@ -259,13 +314,12 @@ export class LedgerSequence implements ReadAt {
     await using opened = new AsyncDisposableStack()
     const file = identity === null ? null : await this.#files.open(this.#ledgerPath)
     opened.defer(() => file?.close())
-    const { segments, isListed } = await loadSegments(this.#ledgerPath, this.#files)
+    const loaded = await loadSegments(this.#ledgerPath, this.#files)
     if ((await this.#files.identity(this.#ledgerPath)) !== identity) return false
     await this.#active?.file.close()
     this.#active = file === null || identity === null ? null : { file, identity }
-    this.#segments = segments
-    this.#isListed = isListed
-    this.#parts = partsOf(this.#ledgerPath, segments)
+    this.#loaded = loaded
+    this.#parts = partsOf(this.#ledgerPath, loaded)
     opened.move()
     return true
   }
@@ -274,29 +328,6 @@ export class LedgerSequence implements ReadAt {
 /** Returns whether reading on to `next` costs less than a search for it. */
 function isNear(seq: number, next: number | undefined): boolean {
   return next !== undefined && next > seq && next - seq <= NEAR_RECORDS
-}
-
-function partsOf(ledgerPath: string, segments: readonly LedgerSegment[]): readonly LedgerPart[] {
-  let offset = 0
-  const parts: LedgerPart[] = []
-  for (const segment of segments) {
-    const path = join(dirname(ledgerPath), segment.file ?? '')
-    parts.push({ path, segment, first: segment.first, offset })
-    offset += segment.bytes
-  }
-  const last = segments.at(-1)
-  return [...parts, { path: ledgerPath, segment: null, first: last === undefined ? 0 : last.last + 1, offset }]
-}
-
-/** Binary search for the part that has this position. */
-function partAt(parts: readonly LedgerPart[], position: number): LedgerPart | undefined {
-  let [low, high] = [0, parts.length - 1]
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2)
-    if ((parts[middle]?.offset ?? 0) <= position) low = middle
-    else high = middle - 1
-  }
-  return parts[low]
 }
 
 /** Returns whether a segment ends at or after a moment. */

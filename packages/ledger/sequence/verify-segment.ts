@@ -2,7 +2,7 @@ import { Chain, followChain } from '../chain.ts'
 import type { Head, RawLine } from '../format.ts'
 import type { ReadAt } from '../lines.ts'
 import { MerkleTree } from '../proof/tree.ts'
-import type { LedgerSegment } from './segment-list.ts'
+import type { LedgerSegment } from './segment-entry.ts'
 import { readSegmentLine, treeAfter } from './segment-record.ts'
 
 /**

@@ -11,17 +11,16 @@ await using sequence = await LedgerSequence.open(String(path), blockingFiles)
 const started = systemClock.monotonic()
 const pause = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 let bytes = 0
-const { segments } = sequence
 const active = sequence.parts.at(-1)
 if (unread !== null && active !== undefined) {
   const source = slowed(sequence.sourceOf(active))
-  const problem = await verifyBeginning(source, unread, segments.at(-1) ?? null).catch(reasonOf)
+  const problem = await verifyBeginning(source, unread, await sequence.lastSealed()).catch(reasonOf)
   parentPort?.postMessage({ path, first: active.first, last: unread.head.seq, problem })
 }
 for (const part of sequence.parts) {
   const { segment } = part
-  if (segment === null || segment.file === null) continue
-  const before = segments[segments.indexOf(segment) - 1] ?? null
+  if (segment === null) continue
+  const before = await sequence.segmentOf(segment.first - 1)
   const problem = await verifySegment(slowed(sequence.sourceOf(part)), segment, before).catch(reasonOf)
   parentPort?.postMessage({ path: part.path, first: segment.first, last: segment.last, problem })
 }

@@ -269,7 +269,7 @@ test('a segment that leaves while the ledger is verified is one that left', asyn
   const verifier = new PartsVerifier({ job, parts, threads: 0, onProgress: () => {} })
   const verified = await verifier.run()
   assert.deepEqual(
-    verified.map(({ part, result }) => [part.left?.archive, result.problem]),
+    verified.map(({ archived, result }) => [archived[0]?.archive, result.problem]),
     [undefined, 's3://audit/one', undefined, undefined].map((archive) => [archive, null]),
   )
 })

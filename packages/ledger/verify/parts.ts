@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os'
-import { SegmentListError } from '../sequence/segment-list.ts'
+import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { type Claim, ClaimTable } from './claim-table.ts'
-import { verifyGap } from './gap.ts'
+import type { ArchivedRecords } from './finding.ts'
+import { type VerifiedGap, verifyGap } from './gap.ts'
 import type { PartClaims, PartResult, PartStart } from './part.ts'
 import type { PlannedPart } from './plan.ts'
 import { keysOf, LocalRunner, type PartRunner, type VerifyJob } from './runner.ts'
@@ -27,6 +28,8 @@ export interface VerifiedPart {
   readonly part: PlannedPart
   readonly claims: PartClaims
   readonly result: PartResult
+  /** Where the records of segments that left are. */
+  readonly archived: readonly ArchivedRecords[]
 }
 
 /**
@@ -47,7 +50,7 @@ export class PartsVerifier {
   constructor(options: PartsOptions) {
     this.#options = options
     this.#next = options.parts.length - 1
-    this.#verified = options.parts.map((part) => ({ part, claims: NO_CLAIMS, result: nothingAfter(part.start) }))
+    this.#verified = options.parts.map(unread)
   }
 
   /** Adds a claim for the part that it is about. */
@@ -97,7 +100,7 @@ export class PartsVerifier {
     while (this.#next >= 0) {
       const index = this.#next--
       const part = this.#options.parts[index]
-      if (part === undefined || part.left !== null) continue
+      if (part === undefined || part.leftUpTo !== null) continue
       const later = this.#searched
       const searching = Promise.withResolvers<void>()
       this.#searched = later.then(() => searching.promise)
@@ -114,38 +117,43 @@ export class PartsVerifier {
       this.#doneBytes += part.bytes
       this.#options.onProgress(this.#doneBytes)
       if (claims === null || result === null) await this.#leave(index, part)
-      else this.#verified[index] = { part, claims: { ...claims, earlier: [] }, result }
+      else this.#verified[index] = { part, claims: { ...claims, earlier: [] }, result, archived: [] }
     }
   }
 
   /** The segment left while it was verified. */
   async #leave(index: number, part: PlannedPart): Promise<void> {
     await using sequence = await LedgerSequence.open(this.#options.job.ledgerPath)
-    const left = sequence.segments.find(({ first }) => first === part.first)
-    if (left === undefined)
-      throw new SegmentListError(`${part.path} is missing, and so is its entry in the segment list`)
-    this.#verified[index] = { part: { ...part, left }, claims: NO_CLAIMS, result: nothingAfter(part.start) }
+    const segment = await sequence.segmentOf(part.first)
+    if (segment === null) throw new SegmentListError(`${part.path} is missing, and so is its entry in the segment list`)
+    this.#verified[index] = unread({ ...part, leftUpTo: segment.last })
   }
 
   /** Verifies segments that left, and once more the parts before which another record was found than the list states. */
   async #verifySeams(): Promise<void> {
     const { job } = this.#options
-    const { trust } = keysOf(job)
     let before: PartStart | null = null
-    for (const [index, { part, claims, result }] of this.#verified.entries()) {
+    for (const [index, { part, claims, ...found }] of this.#verified.entries()) {
       const about = this.#claimsOf(index)
-      let actual = result
-      if (part.left !== null) {
-        actual = verifyGap({ segment: part.left, before: before ?? part.start, trust, claims: about })
+      let [result, archived] = [found.result, found.archived]
+      if (part.leftUpTo !== null) {
+        ;({ result, archived } = await this.#verifyLeft(part.first, part.leftUpTo, before ?? part.start, about))
       } else if (before !== null && before.head?.hash !== part.start.head?.hash) {
         await using runner = new LocalRunner(job, () => {})
         await runner.collect(part.first, before)
-        actual = (await runner.verify(about)) ?? result
+        result = (await runner.verify(about)) ?? result
       }
-      this.#verified[index] = { part, claims, result: actual }
-      if (actual.problem !== null || actual.torn !== null) return
-      before = actual.end
+      this.#verified[index] = { part, claims, result, archived }
+      if (result.problem !== null || result.torn !== null) return
+      before = result.end
     }
+  }
+
+  async #verifyLeft(first: number, last: number, before: PartStart, claims: readonly Claim[]): Promise<VerifiedGap> {
+    const { job } = this.#options
+    await using sequence = await LedgerSequence.open(job.ledgerPath)
+    const segments = sequence.segmentsOf(first, last)
+    return await verifyGap({ segments, first, last, before, trust: keysOf(job).trust, claims })
   }
 
   #show(runner: PartRunner, bytes: number): void {
@@ -156,6 +164,10 @@ export class PartsVerifier {
 }
 
 const NO_CLAIMS: PartClaims = { checkpoints: 0, anchors: { found: 0, signed: 0, last: null }, earlier: [] }
+
+function unread(part: PlannedPart): VerifiedPart {
+  return { part, claims: NO_CLAIMS, result: nothingAfter(part.start), archived: [] }
+}
 
 function nothingAfter(end: PartStart): PartResult {
   return { problem: null, torn: null, end, bytes: 0, signed: 0, provenUpTo: -1, lastCheckpoint: -1 }

@@ -1,18 +1,19 @@
 import { lineAt } from '../find.ts'
-import { type LedgerSegment, SegmentListError, segmentsPath } from '../sequence/segment-list.ts'
+import { type LedgerSegment, segmentsPath } from '../sequence/segment-entry.ts'
+import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { readSegmentLine, treeAfter } from '../sequence/segment-record.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { ledgerIdOf, type PartStart } from './part.ts'
 import { NOTHING } from './runner.ts'
 
-/** One file of a ledger under verification, or a segment that left. */
+/** One file of a ledger under verification, or adjacent segments that left. */
 export interface PlannedPart {
   readonly path: string
   /** `seq` of its first line. */
   readonly first: number
   readonly bytes: number
-  /** The segment, when it left. */
-  readonly left: LedgerSegment | null
+  /** Last record of segments that left; null for a file. */
+  readonly leftUpTo: number | null
   /** State before it, as the `segment` record before it states it. */
   readonly start: PartStart
 }
@@ -22,18 +23,14 @@ export async function planParts(ledgerPath: string, needsTree: boolean): Promise
   await using sequence = await LedgerSequence.open(ledgerPath)
   const size = await sequence.size()
   const ledgerId = await firstLedgerId(sequence)
-  return sequence.parts.map(({ path, segment, first, offset }, index) => {
-    const before = sequence.parts[index - 1]?.segment ?? null
-    const start = before === null ? { ...NOTHING, tree: needsTree ? EMPTY_TREE : null } : startAfter(before, ledgerPath)
-    const left = segment?.file === null ? segment : null
-    return {
-      path: left === null ? path : segmentsPath(ledgerPath),
-      first,
-      bytes: left !== null ? 0 : (segment?.bytes ?? size - offset),
-      left,
-      start: { ...start, ledgerId, tree: needsTree ? start.tree : null },
-    }
-  })
+  const planned: PlannedPart[] = []
+  for (const { path, segment, leftUpTo, first, offset } of sequence.parts) {
+    const before = await sequence.segmentOf(first - 1)
+    const start = before === null ? { ...NOTHING, tree: EMPTY_TREE } : startAfter(before, ledgerPath)
+    const bytes = leftUpTo !== null ? 0 : (segment?.bytes ?? size - offset)
+    planned.push({ path, first, bytes, leftUpTo, start: { ...start, ledgerId, tree: needsTree ? start.tree : null } })
+  }
+  return planned
 }
 
 const EMPTY_TREE = { size: 0, subtrees: [] }
@@ -52,8 +49,10 @@ function startAfter({ first, last, record }: LedgerSegment, ledgerPath: string):
 
 /** Returns the id that the first record states, or when it left, the first `segment` record. */
 async function firstLedgerId(sequence: LedgerSequence): Promise<string | null> {
-  const [first] = sequence.segments
-  if (first?.file === null) return readSegmentLine(Buffer.from(first.record))?.ledgerId ?? null
+  if (sequence.parts[0]?.leftUpTo !== null) {
+    const segment = await sequence.segmentOf(0)
+    return readSegmentLine(Buffer.from(segment?.record ?? ''))?.ledgerId ?? null
+  }
   const line = await lineAt(sequence, 0)
   return line === null ? null : ledgerIdOf(line)
 }

@@ -38,14 +38,20 @@ export function addResult(totals: Totals, { end, bytes, signed, provenUpTo, last
   totals.lastCheckpoint = Math.max(totals.lastCheckpoint, lastCheckpoint)
 }
 
-/** Adds a segment that left, which follows those added before. */
-export function addArchived({ archived }: Totals, { first, last, archive }: ArchivedRecords): void {
+/** Adds records that left, which follow those added before. Adjacent files of one folder are one entry, which names the folder. */
+export function addArchived(archived: ArchivedRecords[], { first, last, archive }: ArchivedRecords): void {
   const before = archived.at(-1)
-  if (before !== undefined && before.last + 1 === first && before.archive === archive) {
-    archived[archived.length - 1] = { ...before, last }
-  } else {
-    archived.push({ first, last, archive })
-  }
+  const place = before !== undefined && before.last + 1 === first ? commonPlace(before.archive, archive) : undefined
+  if (before === undefined || place === undefined) archived.push({ first, last, archive })
+  else archived[archived.length - 1] = { first: before.first, last, archive: place }
+}
+
+/** Returns the place of two archives, or their folder; undefined when they have none in common. */
+function commonPlace(one: string | null, other: string | null): string | null | undefined {
+  if (one === other) return one
+  if (one === null || other === null) return undefined
+  const folder = one.slice(0, one.lastIndexOf('/') + 1)
+  return folder !== '' && folder === other.slice(0, other.lastIndexOf('/') + 1) ? folder : undefined
 }
 
 /** Totals with the other inputs of a finding. */

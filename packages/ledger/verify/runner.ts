@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
 import { asyncFiles, type SourceFiles } from '../sequence/files.ts'
-import { SegmentListError } from '../sequence/segment-list.ts'
+import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { ArchivedError, LedgerSequence } from '../sequence/sequence.ts'
 import type { Claim } from './claim-table.ts'
 import type { VerifyKeys } from './claims.ts'

@@ -55,7 +55,7 @@ export async function readStart(
 ): Promise<StartRead> {
   const { path, since } = options
   const { sequence, handle, files, stores } = from
-  const { ledgerId: stated, start, record } = endOfSealed(sequence)
+  const { ledgerId: stated, start, record } = await endOfSealed(sequence)
   const ledgerId = stated ?? genesisOf(handle)?.ledgerId ?? null
   const expected = await ExpectedHeads.read(path, stores, ledgerId)
   const { first } = start

@@ -1,9 +1,10 @@
 import type { AppendHandle } from '@plat/state'
 import { Chain, type Damage, type Followed, followChain } from '../chain.ts'
 import { type Head, type RawLine, readRawLine } from '../format.ts'
-import { type LedgerSegment, SegmentListError } from '../sequence/segment-list.ts'
+import type { LedgerSegment } from '../sequence/segment-entry.ts'
+import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { readSegmentLine, type SegmentLine, treeAfter } from '../sequence/segment-record.ts'
-import { ArchivedError, type LedgerPart, type LedgerSequence } from '../sequence/sequence.ts'
+import { ArchivedError, type LedgerSequence } from '../sequence/sequence.ts'
 import type { FoundPoint } from './resume-point.ts'
 import type { FileStart } from './sealing/sealer.ts'
 
@@ -43,7 +44,7 @@ export async function planReading(
   const offset = activeOffset(sequence)
   const active =
     point === null
-      ? { chain: new Chain(lastSealed(sequence)?.place ?? null), position: offset }
+      ? { chain: new Chain((await lastSealed(sequence))?.place ?? null), position: offset }
       : { chain: new Chain(before(point)), position: offset + point.offset }
   if (since === 'active' || since.seq >= active.chain.next) return active
   const found = await lineIfHere(sequence, since.seq)
@@ -69,9 +70,9 @@ export function startIn(sequence: LedgerSequence, { chain, position }: Reading) 
 }
 
 /** Returns the last record of the sealed segments, or null when there are none. Throws SegmentListError when the list states another one. */
-function lastSealed(sequence: LedgerSequence): SegmentLine | null {
-  const segment = sequence.segments.at(-1)
-  return segment === undefined ? null : recordOf(segment)
+async function lastSealed(sequence: LedgerSequence): Promise<SegmentLine | null> {
+  const segment = await sequence.lastSealed()
+  return segment === null ? null : recordOf(segment)
 }
 
 function recordOf(segment: LedgerSegment): SegmentLine {
@@ -100,30 +101,27 @@ export async function followSealed(
   onRecord: (buffer: Buffer, start: number, line: RawLine) => null,
 ): Promise<void> {
   for (const part of sequence.parts) {
-    if (part.segment === null || endOf(part) <= position) continue
-    if (part.segment.file === null) {
-      chain.skipTo(recordOf(part.segment).place)
-      continue
+    if (part.leftUpTo !== null && part.leftUpTo >= chain.next) {
+      const left = await sequence.segmentOf(part.leftUpTo)
+      if (left !== null) chain.skipTo(recordOf(left).place)
     }
+    if (part.segment === null || part.offset + part.segment.bytes <= position) continue
     const from = Math.max(0, position - part.offset)
     const { damage } = await followChain({ source: sequence.sourceOf(part), chain, from, onRecord })
     if (damage !== null) throw new LedgerDamagedError(part.path, damage, true)
   }
 }
 
-function endOf({ offset, segment }: LedgerPart): number {
-  return offset + (segment?.bytes ?? 0)
-}
-
 /** Returns what the last sealed segment states, and where the active file begins. */
-export function endOfSealed(sequence: LedgerSequence): {
+export async function endOfSealed(sequence: LedgerSequence): Promise<{
   readonly ledgerId: string | null
   readonly start: FileStart
   /** Null: there is no sealed segment. */
   readonly record: SegmentLine | null
-} {
-  const line = Buffer.from(sequence.segments.at(-1)?.record ?? '')
-  const record = lastSealed(sequence)
+}> {
+  const segment = await sequence.lastSealed()
+  const line = Buffer.from(segment?.record ?? '')
+  const record = segment === null ? null : recordOf(segment)
   if (record === null) return { ledgerId: null, start: { first: 0, tree: { size: 0, subtrees: [] } }, record }
   const { ledgerId, place } = record
   return { ledgerId, record, start: { first: place.seq + 1, tree: treeAfter(record, line) } }

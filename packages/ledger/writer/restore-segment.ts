@@ -6,7 +6,8 @@ import { lineAt, seqOf } from '../find.ts'
 import { readRawLine } from '../format.ts'
 import { COMPRESSED, openSource } from '../sequence/compressed-file.ts'
 import { asyncFiles, type SourceFile, syncFolder } from '../sequence/files.ts'
-import { type LedgerSegment, SegmentListError, segmentPath } from '../sequence/segment-list.ts'
+import { type LedgerSegment, segmentPath } from '../sequence/segment-entry.ts'
+import { SegmentListError } from '../sequence/segment-list-error.ts'
 import { readSegmentLine } from '../sequence/segment-record.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { verifySegment } from '../sequence/verify-segment.ts'
@@ -37,10 +38,9 @@ export async function restoreSegment(path: string, copy: string): Promise<Restor
   try {
     await using sequence = await LedgerSequence.open(path)
     const first = await firstRecordOf(copy)
-    const index = sequence.segments.findIndex((segment) => segment.first === first)
-    const segment = sequence.segments[index]
-    if (segment === undefined) throw new RestoreError(`no sealed segment of ${path} begins with record ${first}`)
-    const before = sequence.segments[index - 1] ?? null
+    const segment = await sequence.segmentOf(first)
+    if (segment?.first !== first) throw new RestoreError(`no sealed segment of ${path} begins with record ${first}`)
+    const before = await sequence.segmentOf(first - 1)
     await refuseWrongRecord(sequence, segment)
     const place = { first, last: segment.last }
     const now = segment.file === null ? null : join(dirname(path), segment.file)
@@ -77,15 +77,15 @@ async function firstRecordOf(copy: string): Promise<number> {
 /** The list alone is not believed: the record after the segment contains the hash of its `segment` record. */
 async function refuseWrongRecord(sequence: LedgerSequence, segment: LedgerSegment): Promise<void> {
   const stated = readSegmentLine(Buffer.from(segment.record))
-  const next = sequence.parts.find(({ first }) => first === segment.last + 1)
+  const next = sequence.parts.findLast(({ first }) => first <= segment.last + 1)
   if (stated === null || next === undefined) {
     throw new RestoreError(
       `the list of segments has no valid segment record of records ${segment.first} to ${segment.last}`,
     )
   }
-  const isGone = next.segment !== null && next.segment.file === null
+  if (next.leftUpTo !== null) return
   // An active file without a record contradicts nothing.
-  if (isGone || (next.segment === null && (await sequence.size()) === next.offset)) return
+  if (next.segment === null && (await sequence.size()) === next.offset) return
   const line = await lineAt(sequence, next.offset)
   const raw = line === null ? 'it is empty' : readRawLine(line, 0, line.length)
   if (typeof raw === 'string' || raw.prev !== stated.place.hash) {

@@ -136,10 +136,9 @@ test('no segment leaves before the transparency log has it: dead, slow, and back
   assert.equal(verified.exitCode, 0, verified.message)
   assert.ok(verified.anchors.signed > 0 && verified.anchors.signed === verified.anchors.found)
   const left = (await listed(auditPath)).filter(({ left }) => left !== null)
-  assert.deepEqual(
-    verified.archived.map(({ first, archive }) => [first, archive]),
-    left.map(({ first, archive }) => [first, archive]),
-  )
+  const [first, last] = [left[0], left.at(-1)]
+  const archive = left.length === 1 ? first?.archive : first?.archive?.replace(/[^/]*$/, '')
+  assert.deepEqual(verified.archived, [{ first: 0, last: last?.last, archive }])
   const whole = await verifyLedger(await restored(fixture, s3), inputs)
   assert.deepEqual([whole.exitCode, whole.archived], [0, []], whole.message)
 })

@@ -1,14 +1,16 @@
 import { dirname } from 'node:path'
 import { type Clock, reasonOf } from '@plat/core'
-import type { Files } from '@plat/state'
+import { type Files, systemFiles } from '@plat/state'
 import { asyncFiles, replaceText, sourceFilesOver, syncFolder } from '../../sequence/files.ts'
-import { type LedgerSegment, loadSegments, segmentsPath, writeList } from '../../sequence/segment-list.ts'
+import { type LedgerSegment, segmentsPath } from '../../sequence/segment-entry.ts'
+import { loadSegments, writeList } from '../../sequence/segment-list.ts'
+import { moveLeft, removeReplaced } from './move-left.ts'
 
 export interface ListKeeperOptions {
   /** For another attempt after a failure; absent: the next change is one. */
   readonly clock?: Clock
-  /** Called with the segments whenever the list was written. */
-  readonly onListed?: (segments: readonly LedgerSegment[]) => void
+  /** Called with the segments of the list whenever it was written, and the number of all that were sealed. */
+  readonly onListed?: (segments: readonly LedgerSegment[], count: number) => void
   /** Called when it could not be written after a segment was sealed or compressed. */
   readonly onFault?: (reason: string) => void
 }
@@ -65,10 +67,13 @@ export class ListKeeper {
   async change(changed: (segments: readonly LedgerSegment[]) => readonly LedgerSegment[]): Promise<void> {
     const run = this.#running.then(async () => {
       const loaded = await loadSegments(this.#path, this.#source())
-      const segments = changed(this.#withLeft(loaded.segments))
-      await this.#write(writeList(segments))
+      const [ledgerPath, files] = [this.#path, this.#files ?? systemFiles]
+      const all = changed(this.#withLeft(loaded.segments))
+      const { segments, state, count } = await moveLeft(all, { ...loaded, ledgerPath, files })
+      await this.#write(writeList(segments, state))
       this.#left = segments.filter(({ left }) => left !== null)
-      this.#options.onListed?.(segments)
+      this.#options.onListed?.(segments, count)
+      removeReplaced(state, ledgerPath, files)
     })
     this.#running = run.catch(() => {})
     await run

@@ -1,6 +1,6 @@
 import { type AppendHandle, type Files, type ReadHandle, readAll } from '@plat/state'
 import { type Head, MAX_LINE_BYTES, readRawLine } from '../../format.ts'
-import { segmentPath } from '../../sequence/segment-list.ts'
+import { segmentPath } from '../../sequence/segment-entry.ts'
 
 /** A file that ends with its `segment` record, and has to get the name of a sealed segment. */
 export interface SealedFile {

@@ -102,9 +102,10 @@ export async function fill({ auditPath, ledger }: Pick<Fixture, 'auditPath' | 'l
   return await listed(auditPath)
 }
 
+/** Returns all sealed segments, also those that left. */
 export async function listed(auditPath: string) {
   await using sequence = await LedgerSequence.open(auditPath)
-  return sequence.segments
+  return await Array.fromAsync(sequence.segmentsOf(0, (sequence.parts.at(-1)?.first ?? 0) - 1))
 }
 
 export function filesOf(auditPath: string): string[] {

@@ -64,5 +64,5 @@ export async function verifyInBackground({ config, log, metrics, unread }: Backg
 
 async function hasSegments(path: string): Promise<boolean> {
   await using sequence = await LedgerSequence.open(path)
-  return sequence.segments.length > 0
+  return sequence.parts.length > 1
 }

@@ -20,7 +20,6 @@ import {
   flagIn,
   limitOf,
   momentIn,
-  page,
   parameter,
   queried,
   seqIn,
@@ -85,9 +84,12 @@ export function createAuditRoutes({ path, head, verification, keyring, log }: Au
         const { items, next } = await newestCheckpoints(checkpointsPath(path), limitOf(query), before)
         return { items, nextCursor: next === null ? null : String(next) }
       })
-      context.on('GET /v1/audit/segments', async ({ query }) =>
-        page(await segmentViews(path, (first) => verification?.problemOf(first)), query),
-      )
+      context.on('GET /v1/audit/segments', async ({ query }) => {
+        const cursor = queried(query, 'cursor')
+        const before = cursor === null ? {} : { before: seqIn(cursor.slice(cursor.search(/[1-9]|.$/)), 'cursor') }
+        const problemOf = (first: number) => verification?.problemOf(first)
+        return await segmentViews(path, { ...before, limit: limitOf(query), problemOf })
+      })
       context.on('GET /v1/audit/jwks', () => ({ keys: keyring.published() }))
     },
   }

@@ -28,12 +28,12 @@ export function createSegments({ config, clock, log, metrics, files }: SegmentsO
   let sealed = -1
   const list = new ListKeeper(path, files ?? null, {
     clock,
-    onListed(segments) {
+    onListed(segments, all) {
       const last = segments.at(-1)
       if (last !== undefined && last.last > sealed)
         log.info({ path, upTo: last.last }, 'a segment of the audit ledger is sealed')
       sealed = last?.last ?? sealed
-      count.set(segments.length)
+      count.set(all)
       for (const notify of listeners) notify(segments)
     },
     onFault(reason) {

@@ -182,6 +182,6 @@ function sum(here: readonly Here[]): number {
  */
 async function openCalls(path: string): Promise<readonly number[]> {
   await using sequence = await LedgerSequence.open(path)
-  const record = readSegmentLine(Buffer.from(sequence.segments.at(-1)?.record ?? ''))
+  const record = readSegmentLine(Buffer.from((await sequence.lastSealed())?.record ?? ''))
   return record === null ? [] : await openCallsOf(record, sequence)
 }
