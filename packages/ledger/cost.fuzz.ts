@@ -1,6 +1,7 @@
 import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
 import { text } from '../../test/fuzz/families.ts'
 import { verifyEvidence } from './evidence/verify.ts'
+import { FollowedChain } from './followed/followed-chain.ts'
 import { readRawLine } from './format.ts'
 import { scanLines } from './lines.ts'
 import { readNote } from './proof/note.ts'
@@ -16,6 +17,14 @@ const lines: Families = {
   records: (n) => `${line('"a":1')}\n`.repeat(n / 180),
   'one record': (n) => line(`"a":"${'b'.repeat(n)}"`),
   'digits of the number': (n) => line(`"a":1},"seq":${'1'.repeat(n)}`),
+}
+
+const entry = (members: string) => `{"hash":"${'0'.repeat(64)}","entry":{"seq":0,"prev":"${'0'.repeat(64)}"${members}}}`
+const openLines: Families = {
+  'open records': (n) => `${entry('')}\n`.repeat(n / 170),
+  'one open record': (n) => entry(`,"a":"${'b'.repeat(n)}"`),
+  'signatures without an end': (n) => `{"hash":"${'0'.repeat(64)}","sig":"${'0'.repeat(n)}`,
+  'digits of an entry': (n) => `{"hash":"${'0'.repeat(64)}","entry":{"seq":${'1'.repeat(n)}}}`,
 }
 
 /** Returns a segment whose seal states this many bytes of lines. */
@@ -54,6 +63,22 @@ const rows: readonly Row[] = [
       const bytes = Buffer.from(input)
       const read = async (target: Uint8Array, position: number) => bytes.copy(target, 0, position)
       return () => scanLines({ read }, { onLine: () => true })
+    },
+  },
+  {
+    parser: 'ledgers of other programs',
+    limit: 16 * MIB,
+    families: { ...lines, ...openLines },
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      const read = async (target: Uint8Array, position: number) => bytes.copy(target, 0, position)
+      return () => {
+        const chain = new FollowedChain(null, true)
+        return scanLines(
+          { read },
+          { onLine: (buffer, start, end) => void chain.follow(buffer, start, end) === undefined },
+        )
+      }
     },
   },
   {

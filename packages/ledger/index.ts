@@ -9,6 +9,11 @@ export {
   UNSIGNED_CHECKPOINT,
   verifyEvidence,
 } from './evidence/verify.ts'
+export { AnchoredLedger, type AnchorMeter } from './followed/anchored-ledger.ts'
+export { type EntryLine, writeEntry } from './followed/entry-line.ts'
+export { FollowedChain, type FollowFault } from './followed/followed-chain.ts'
+export { FollowedFile, type FollowedPosition, type Look } from './followed/followed-file.ts'
+export { PositionFile } from './followed/position-file.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export type { LedgerMoment } from './moment.ts'
 export {

@@ -33,6 +33,7 @@ import { taintBlock } from './decide/taint/config.ts'
 import { auditBlock } from './evidence/audit/config.ts'
 import { auditCollectorBlock } from './evidence/audit-collector/config.ts'
 import { auditSinksBlock } from './evidence/audit-sinks/config.ts'
+import { clientAuditBlock } from './evidence/client-audit/config.ts'
 import { energyBlock } from './evidence/energy/config.ts'
 import { evidenceBlock } from './evidence/objects/config.ts'
 import { offlineBlock } from './evidence/offline/config.ts'
@@ -111,6 +112,7 @@ const builtBlocks = [
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
+  clientAuditBlock,
   evidenceBlock,
   txnTokensBlock,
   configBundleBlock,

@@ -48,6 +48,7 @@ const anchors = { area: 'Transparency log', feature: 'transparencyLog' }
 const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
+const clientAudit = { area: 'Integrations', feature: 'clientAudit' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
 const synced = { area: 'Config and HA', feature: 'configSync' }
 const state = { area: 'Config and HA', feature: '' }
@@ -364,6 +365,16 @@ export const gatewayMetricRows = [
     plat_gateway_audit_collector_edge_seq: gauge('The last record of each edge that is stored; -1 while none is', {
       edge: NAMES,
     }),
+  }),
+  ...metricRows(clientAudit, {
+    plat_gateway_client_audit_verified: gauge('Whether the ledger of a client verified when it was last read', {
+      anchor: NAMES,
+    }),
+    plat_gateway_client_audit_head_seq: gauge('The last anchored record of the ledger of a client', { anchor: NAMES }),
+    plat_gateway_client_audit_anchor_append_failures_total: counter(
+      'Anchors and alerts of the ledger of a client that could not be recorded',
+      { anchor: NAMES },
+    ),
   }),
   ...metricRows(synced, {
     plat_gateway_configsync_last_success_timestamp_seconds: gauge(

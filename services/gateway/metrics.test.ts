@@ -15,6 +15,7 @@ const OPTIONAL_AREAS = new Set([
   'Collector',
   'OpenTelemetry',
   'A2A and sandbox tools',
+  'Integrations',
 ])
 const OPTIONAL = /audit_signed_checkpoint_seq|audit_sink_|retention_below_ai_act|config_bundle|configsync/
 
@@ -23,6 +24,7 @@ const SWITCHED_ON: Readonly<Record<string, object>> = {
   auditCheckpointKey: { auditCheckpointKey: 'file:///key.pem' },
   auditSinks: { auditSinks: [{}] },
   sovereigntyPolicyFile: { sovereigntyPolicyFile: '/sovereignty.json' },
+  clientAudit: { clientAudit: { anchors: [{}] } },
   a2a: { a2a: { routesFile: '/agents.json' } },
 }
 

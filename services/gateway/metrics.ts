@@ -11,6 +11,7 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
   const features = new Set<string>(FEATURE_KEYS.filter((key) => !isUnset(config[key])))
   for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
   if ((config.a2a?.routesFile ?? '') !== '') features.add('a2a')
+  if (config.clientAudit !== undefined && !isUnset(config.clientAudit.anchors)) features.add('clientAudit')
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
 
@@ -46,6 +47,7 @@ const FEATURE_BLOCKS = [
 type FeatureKeys = Readonly<
   Partial<Record<(typeof FEATURE_KEYS)[number], string | readonly unknown[]>> &
     Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {
+      readonly clientAudit?: { readonly anchors: readonly unknown[] }
       readonly a2a?: { readonly routesFile: string }
     }
 >

@@ -68,27 +68,8 @@ const sbxd = defineBlock({
   rules: [requires('sbxd', ['tokenFile'], ({ url }) => url !== '', 'with sbxd.url')],
 })
 
-const clientAnchor = Type.Object({
-  name: key.needed('Unique name.'),
-  file: key.needed('The ledger.'),
-  pubkey: key.text('Pinned Ed25519 key, hex.', '', '^(?:[0-9a-f]{64})?$'),
-  requireSigned: key.flag('Unsigned heads do not verify.'),
-  allowRestarts: key.flag('A ledger may begin anew.'),
-  intervalSeconds: key.seconds('How often.', 60),
-})
-
-const clientAudit = defineBlock({
-  path: 'clientAudit',
-  feature: 'client-audit',
-  built: false,
-  schema: Type.Object({
-    anchors: Type.Array(clientAnchor, { default: [], description: 'Ledgers of clients.' }),
-  }),
-  rules: [uniqueNames('clientAudit.anchors')],
-})
-
 /**
  * Tables of `gateway.json` whose features are not built. Their keys are validated and documented like all others; any value but the default is
  * refused with `<path>: not built yet in this version`.
  */
-export const unbuiltBlocks: readonly ConfigBlock[] = [liveView, tenants, ctxengine, sbxd, clientAudit]
+export const unbuiltBlocks: readonly ConfigBlock[] = [liveView, tenants, ctxengine, sbxd]

@@ -25,6 +25,7 @@ export const PARSERS = {
   licences: 'packages/license/license.ts',
   'ledger lines': 'packages/ledger/format.ts',
   'ledger files': 'packages/ledger/lines.ts',
+  'ledgers of other programs': 'packages/ledger/followed/entry-line.ts',
   'filters of records': 'packages/ledger/search/filter.ts',
   'evidence objects': 'packages/ledger/evidence/verify.ts',
   'tables of compressed segments': 'packages/ledger/sequence/frame-table.ts',

@@ -26,7 +26,7 @@ after(() => promtool?.remove())
 const tries = (alert: string, trial: Trial) => void tried.add(tryAlert(promtool, groups, alert, trial))
 
 test('Prometheus accepts the rules', () => {
-  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 28 rules found/)
+  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 29 rules found/)
 })
 
 for (const mode of ['claim', 'direct'] as const) {
@@ -342,6 +342,19 @@ test('KeyServiceFailing fires when a key service has failed for ten minutes', ()
     says: 'On a kms fails to sign (unavailable).',
     on: [failures('0+1x400')],
     notOn: [failures('0x400'), failures('7x400')],
+  })
+})
+
+test('ClientLedgerUnverified fires when the ledger of a client has not verified for five minutes', () => {
+  // Shows D3.alert.ClientLedgerUnverified.
+  const verified = (values: string) => ({ 'plat_gateway_client_audit_verified{instance="a",anchor="ci"}': values })
+  tries('ClientLedgerUnverified', {
+    at: '6m',
+    notYet: '4m',
+    labels: { severity: 'critical', instance: 'a', anchor: 'ci' },
+    says: 'The gateway a has found a fault in the ledger of client ci. The log and an alert record name it.',
+    on: [verified('0x100')],
+    notOn: [verified('1x100')],
   })
 })
 

@@ -37,6 +37,7 @@ const DOCUMENTED = `
   evidence AuditRetentionFailing warning 1h
   evidence KeyServiceFailing warning 10m
   evidence AuditSegmentDamaged critical
+  evidence ClientLedgerUnverified critical 5m
   evidence AttestationFailureRate warning 10m
   license LicenseExpiring warning 1h
   license LicenseExpiring critical 1h

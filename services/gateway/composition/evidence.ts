@@ -3,6 +3,7 @@ import { followLicense, licenseMeter } from '@plat/license'
 import { createAuditCollector } from '../evidence/audit-collector/index.ts'
 import { createArchive } from '../evidence/audit-sinks/archive/create.ts'
 import { startAuditSinks } from '../evidence/audit-sinks/index.ts'
+import { createClientAudit } from '../evidence/client-audit/index.ts'
 import { createEvidence } from '../evidence/objects/index.ts'
 import { createOffline } from '../evidence/offline/index.ts'
 import { createRetention } from '../evidence/retention/index.ts'
@@ -36,6 +37,7 @@ export async function startEvidence(shared: Shared, { ledgers }: Callers, { deli
   const { signer, ledgerId } = audit
   const offline = keep(await createOffline({ ...shared, ledgers, ledgerId, signer }))
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer }))
+  keep(await createClientAudit({ ...shared, ledgers }))
   const { checkpoints, segments } = audit
   const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints }))
   const evidence = createEvidence({ ...shared, checkpoints, ledgers })
