@@ -1,21 +1,16 @@
 import { systemClock } from '@plat/core'
 import { type ApprovalView, isApprovalView, isArgumentsView } from '@plat/gateway/approvals'
 import { AdminRefusalError, admin, adminList } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
 import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printList, printObject } from '../shared/print.ts'
 
 export type { ApprovalView } from '@plat/gateway/approvals'
 
-export interface ApprovalsOptions {
-  readonly dir?: string | undefined
-  readonly output: Format
-}
-
 /** `plat approvals list`: pending approvals, or with `all` all approvals of the last day. */
 export async function approvalsList(
-  options: { readonly dir?: string | undefined; readonly output: WideFormat; readonly all?: boolean },
+  options: GatewayOptions<WideFormat> & { readonly all?: boolean },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)
@@ -38,7 +33,7 @@ export async function approvalsList(
 }
 
 export async function approvalsShow(
-  options: ApprovalsOptions & { readonly id: string },
+  options: GatewayOptions & { readonly id: string },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)
@@ -48,7 +43,7 @@ export async function approvalsShow(
 }
 
 /** `plat approvals approve|deny`. */
-export async function approvalsDecide(options: ApprovalsOptions & Decision, output: Output): Promise<number> {
+export async function approvalsDecide(options: GatewayOptions & Decision, output: Output): Promise<number> {
   const { env } = await findGateway(options.dir)
   printApproval(output, options.output, await decide(env, options))
   return 0

@@ -1,17 +1,14 @@
 import { formatDuration, systemClock } from '@plat/core'
 import { isGrantView } from '@plat/gateway/approvals'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import { isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printWideList } from '../shared/print.ts'
 
 const MINUTE_MS = 60_000
 
 /** `plat approvals sessions`: approvals for the rest of a session that are in force, newest first. */
-export async function sessionApprovalsList(
-  options: { readonly dir?: string | undefined; readonly output: WideFormat },
-  output: Output,
-): Promise<number> {
+export async function sessionApprovalsList(options: GatewayOptions<WideFormat>, output: Output): Promise<number> {
   const { env } = await findGateway(options.dir)
   const found = await adminList(env, '/v1/session-approvals', isGrantView)
   if (found.length === 0 && isForPeople(options.output)) {

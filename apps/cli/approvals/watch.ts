@@ -1,10 +1,9 @@
 import { type Clock, keepAlive, LruCache, systemClock } from '@plat/core'
 import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
-import { currentEnv, type FoundGateway, findGateway } from '../shared/gateway.ts'
+import { currentEnv, type FoundGateway, findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
 import { type Format, type Output, plain } from '../shared/output.ts'
 import {
-  type ApprovalsOptions,
   type ApprovalView,
   decide,
   getApproval,
@@ -29,7 +28,7 @@ const WHOLE_MAX = 100
 const SEEN_MAX = 10_000
 
 /** `plat approvals watch`: until `q` or Ctrl-C. */
-export async function approvalsWatch(options: ApprovalsOptions, output: Output): Promise<number> {
+export async function approvalsWatch(options: GatewayOptions, output: Output): Promise<number> {
   const gateway = await findGateway(options.dir)
   const source = new GatewaySource(gateway)
   const interactive = process.stdin.isTTY && process.stdout.isTTY && options.output === 'table'

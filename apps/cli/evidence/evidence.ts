@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import { adminBytes, adminList, adminLong } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
-import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
+import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printList } from '../shared/print.ts'
 
 /** An object as listed by the admin API. */
@@ -17,14 +17,9 @@ interface EvidenceView {
   readonly anchored: boolean
 }
 
-interface Options {
-  readonly dir?: string | undefined
-  readonly output: Format
-}
-
 const WISHES = ['session', 'agent', 'namespace', 'call', 'from', 'to'] as const
 
-export type CreateOptions = Options & { readonly [Wish in (typeof WISHES)[number]]?: string }
+export type CreateOptions = GatewayOptions & { readonly [Wish in (typeof WISHES)[number]]?: string }
 
 /** `plat evidence create`: has the gateway seal records. */
 export async function evidenceCreate(options: CreateOptions, output: Output): Promise<number> {
@@ -46,7 +41,7 @@ export async function evidenceCreate(options: CreateOptions, output: Output): Pr
 }
 
 export async function evidenceList(
-  { dir, output: format }: { readonly dir?: string | undefined; readonly output: WideFormat },
+  { dir, output: format }: GatewayOptions<WideFormat>,
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(dir)

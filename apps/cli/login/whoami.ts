@@ -1,8 +1,8 @@
 import { isObject } from '@plat/core'
 import { admin, adminOpen } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain } from '../shared/output.ts'
+import { CommandError, type Output, plain } from '../shared/output.ts'
 import { printData, printObject } from '../shared/print.ts'
 
 /** Name of the static token in the ledger. */
@@ -33,14 +33,9 @@ export async function callerLine({ PLAT_ADMIN_URL }: HomeEnv, by: string): Promi
     : `${by}, the static token, which is not a person`
 }
 
-export interface WhoamiOptions {
-  readonly dir?: string | undefined
-  readonly output: Format
-}
-
 /** `plat whoami`: who the gateway thinks calls, and the roles of the caller. */
 export async function whoami(
-  { dir, output: format }: WhoamiOptions,
+  { dir, output: format }: GatewayOptions,
   output: Output,
   env = process.env,
 ): Promise<number> {

@@ -7,22 +7,14 @@ import {
   type ToolPinView,
 } from '@plat/gateway/pins'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
-import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
+import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printList } from '../shared/print.ts'
 import { differingLines } from './words.ts'
 
-export interface PinsOptions {
-  readonly dir?: string | undefined
-  readonly output: Format
-}
-
 /** `plat pins list`: one line for each server whose tools are pinned. */
-export async function pinsList(
-  options: { readonly dir?: string | undefined; readonly output: WideFormat },
-  output: Output,
-): Promise<number> {
+export async function pinsList(options: GatewayOptions<WideFormat>, output: Output): Promise<number> {
   const { env } = await findGateway(options.dir)
   const servers = (await adminList(env, '/v1/pins', isServerPins)).reverse()
   if (servers.length === 0 && isForPeople(options.output)) {
@@ -42,7 +34,7 @@ export async function pinsList(
 
 /** `plat pins show`: each tool of one server, or of one tool what changed in its definition. */
 export async function pinsShow(
-  options: PinsOptions & { readonly server: string; readonly tool?: string | undefined },
+  options: GatewayOptions & { readonly server: string; readonly tool?: string | undefined },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)
@@ -64,7 +56,7 @@ export async function pinsShow(
 
 async function showTool(
   env: HomeEnv,
-  { server, tool, output: format }: PinsOptions & { readonly server: string; readonly tool: string },
+  { server, tool, output: format }: GatewayOptions & { readonly server: string; readonly tool: string },
   output: Output,
 ): Promise<number> {
   const found = await admin(env, 'GET', `${pathOf(server)}/definition?tool=${encodeURIComponent(tool)}`)
@@ -92,7 +84,7 @@ async function showTool(
  * have no pin. What resources pin is changed there, and said so. Exit code 1 when any of them was not accepted.
  */
 export async function pinsAccept(
-  options: PinsOptions & { readonly server: string; readonly tools: readonly string[] },
+  options: GatewayOptions & { readonly server: string; readonly tools: readonly string[] },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)
@@ -129,7 +121,7 @@ export async function pinsAccept(
 
 /** `plat pins reject`: refuses the definitions that the server offers now. Exit code 1 when any of them was not rejected. */
 export async function pinsReject(
-  options: PinsOptions & { readonly server: string; readonly tools: readonly string[] },
+  options: GatewayOptions & { readonly server: string; readonly tools: readonly string[] },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)

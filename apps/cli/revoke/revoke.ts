@@ -2,7 +2,7 @@ import { closest, rfc3339, systemClock } from '@plat/core'
 import { isPreviewView, isRevocationView, type PreviewView, type RevocationView } from '@plat/gateway/revocations'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { fetchAgent, readAgent } from '../shared/agent.ts'
-import { type FoundGateway, findGateway } from '../shared/gateway.ts'
+import { type FoundGateway, findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import type { HomeEnv } from '../shared/home.ts'
 import { CommandError, type Format, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { counted, printData, printList } from '../shared/print.ts'
@@ -95,7 +95,7 @@ export const RUN_ENDED = 'plat run has ended'
  * the others.
  */
 export async function revocationsList(
-  options: { readonly dir?: string | undefined; readonly output: WideFormat; readonly all?: boolean },
+  options: GatewayOptions<WideFormat> & { readonly all?: boolean },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)

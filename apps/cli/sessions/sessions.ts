@@ -2,18 +2,16 @@ import { formatDuration, systemClock } from '@plat/core'
 import { isSessionView } from '@plat/gateway/sessions'
 import { adminList } from '../shared/admin-api.ts'
 import { withoutScope } from '../shared/agent.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printWideList } from '../shared/print.ts'
 import { eventOf, groundsOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 
-export interface SessionsOptions {
-  readonly dir?: string | undefined
-  readonly output: WideFormat
-}
-
 /** `plat sessions`: the sessions that have called, the most recent first. */
-export async function sessionsList({ dir, output: format }: SessionsOptions, output: Output): Promise<number> {
+export async function sessionsList(
+  { dir, output: format }: GatewayOptions<WideFormat>,
+  output: Output,
+): Promise<number> {
   const { env } = await findGateway(dir)
   const sessions = await adminList(env, '/v1/sessions', isSessionView)
   if (sessions.length === 0 && isForPeople(format)) {
@@ -52,7 +50,7 @@ function age(ms: number): string {
  * @throws CommandError if the ledger has none
  */
 export async function sessionTimeline(
-  { dir, id, output: format }: SessionsOptions & { readonly id: string },
+  { dir, id, output: format }: GatewayOptions<WideFormat> & { readonly id: string },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(dir)

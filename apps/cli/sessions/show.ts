@@ -1,15 +1,14 @@
 import { decisionRecords, decisionRows } from '../shared/decision.ts'
-import { findGateway } from '../shared/gateway.ts'
-import { type Output, plain } from '../shared/output.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
+import { type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printObject } from '../shared/print.ts'
-import type { SessionsOptions } from './sessions.ts'
 
 /**
  * `plat show`: one call by its id, which refusals have as `decisionId`.
  * @throws CommandError if the ledger has no such call
  */
 export async function showCall(
-  { dir, id, output: format }: SessionsOptions & { readonly id: string },
+  { dir, id, output: format }: GatewayOptions<WideFormat> & { readonly id: string },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(dir)

@@ -4,7 +4,7 @@ import { findLogin } from '../login/session.ts'
 import { type Context, contextNamed, readContexts } from './contexts.ts'
 import { findHome, type GatewayEnv, type HomeEnv, homeOf, type PlatFolder, readHomeEnv } from './home.ts'
 import type { LoginFlow } from './login-flows.ts'
-import { CommandError } from './output.ts'
+import { CommandError, type Format } from './output.ts'
 
 /** The gateway that a command talks to. */
 export interface FoundGateway {
@@ -104,6 +104,12 @@ async function tokenIn(file: string | undefined): Promise<string> {
   })
   if (text.trim() === '') throw new CommandError(`the token file ${file} is empty`)
   return text.trim()
+}
+
+/** Options of a command that prints what a gateway knows: that of `dir`, and the form of the output. */
+export interface GatewayOptions<F = Format> {
+  readonly dir?: string | undefined
+  readonly output: F
 }
 
 /** Flags that select a gateway, of every command that talks to one. */

@@ -7,7 +7,7 @@ import { callerLine, isWhoami } from '../login/whoami.ts'
 import { RUN_ENDED } from '../revoke/revoke.ts'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { EXIT } from '../shared/exit-codes.ts'
-import { findGateway } from '../shared/gateway.ts'
+import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import type { HomeEnv, PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { counted, printData, printObject } from '../shared/print.ts'
@@ -15,11 +15,6 @@ import { usableSocketPath } from '../stdio/launch/socket.ts'
 import { readStdioStatus } from '../stdio/launch/status.ts'
 import type { ServerStatus } from '../stdio/protocol.ts'
 import { findingsOf } from '../validate/validate.ts'
-
-export interface StatusOptions {
-  readonly dir?: string | undefined
-  readonly output: WideFormat
-}
 
 /** How long a service may take to say that it is ready, in milliseconds. */
 const READY_MS = 5000
@@ -65,7 +60,7 @@ interface Service {
  * @returns 0 everything is in force, 3 some resource is refused
  * @throws CommandError if nothing runs
  */
-export async function status({ dir, output: format }: StatusOptions, output: Output): Promise<number> {
+export async function status({ dir, output: format }: GatewayOptions<WideFormat>, output: Output): Promise<number> {
   const { home, env } = await findGateway(dir)
   const ledger = headOf(await admin(env, 'GET', '/v1/audit/head'))
   const { errors: refused, warnings } = home === null ? NO_FOLDER : await findingsOf(home)

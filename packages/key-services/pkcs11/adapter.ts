@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline'
 import { isObject, readJsonObject, reasonOf } from '@plat/core'
+import type { Pkcs11Uri } from '@plat/keys'
 import { perform } from './operations.ts'
-import { HELLO, type HelperKey, type HelperOperation, type HelperRequest, type HelperResponse } from './protocol.ts'
+import { HELLO, type HelperOperation, type HelperRequest, type HelperResponse } from './protocol.ts'
 import { RefusedError } from './tool.ts'
 
 const MAX_TOOLS = 4
@@ -52,7 +53,7 @@ function readRequest(line: string): HelperRequest | null {
   if (value === null || operation === undefined || typeof value.id !== 'number' || !isObject(value.key)) return null
   const text = (name: string) => (typeof value[name] === 'string' ? { [name]: value[name] } : {})
   const members = value.key
-  const of = (name: keyof HelperKey) => (typeof members[name] === 'string' ? members[name] : null)
+  const of = (name: keyof Pkcs11Uri) => (typeof members[name] === 'string' ? members[name] : null)
   return {
     id: value.id,
     operation,

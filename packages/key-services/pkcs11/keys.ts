@@ -1,11 +1,11 @@
 import { createPublicKey, hash } from 'node:crypto'
 import type { JsonObject } from '@plat/core'
+import type { Pkcs11Uri } from '@plat/keys'
 import { KeyServiceError, type KeyUri, type PublicKey, publicKeyOf } from '@plat/keys'
 import { TransientKeyError } from '../calls.ts'
 import type { WrappingKey } from '../cipher.ts'
 import type { SigningKey } from '../signer.ts'
 import type { Helper } from './helper.ts'
-import type { HelperKey } from './protocol.ts'
 
 type Uri = Extract<KeyUri, { kind: 'pkcs11' }>
 
@@ -54,7 +54,7 @@ export class Pkcs11Keys {
 }
 
 /** The key by the serial number of its token and its id: a label that names another key later does not change it. */
-function exactKey(uri: HelperKey, described: JsonObject): HelperKey {
+function exactKey(uri: Pkcs11Uri, described: JsonObject): Pkcs11Uri {
   return { ...uri, serial: textIn(described, 'serial'), id: textIn(described, 'id') }
 }
 

@@ -1,4 +1,4 @@
-import type { HelperKey } from './protocol.ts'
+import type { Pkcs11Uri } from '@plat/keys'
 import { RefusedError, runPublic, runTool, type ToolOptions } from './tool.ts'
 
 export interface TokenSlot {
@@ -9,7 +9,7 @@ export interface TokenSlot {
 export type ObjectKind = 'private' | 'secret'
 
 /** Finds the one token that a key names. Throws when there is none, or more than one. */
-export async function findToken(options: ToolOptions, { token, serial }: HelperKey): Promise<TokenSlot> {
+export async function findToken(options: ToolOptions, { token, serial }: Pkcs11Uri): Promise<TokenSlot> {
   const listed = (await runPublic(options, ['--list-token-slots'])).toString('utf8')
   const slots = listed.split(/^(?=Slot \d)/m).flatMap((text) => {
     const slot = /^Slot \d+ \((0x[0-9a-f]+)\)/.exec(text)?.[1]
@@ -45,7 +45,7 @@ const HEADS: Readonly<Record<ObjectKind, RegExp>> = {
 export async function findKey(
   options: ToolOptions,
   { slot }: TokenSlot,
-  { object, id }: HelperKey,
+  { object, id }: Pkcs11Uri,
   kind: ObjectKind,
 ): Promise<string> {
   const listed = (await runTool(options, ['--slot', slot, '--list-objects'])).toString('utf8')

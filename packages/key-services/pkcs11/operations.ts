@@ -1,7 +1,8 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { type JsonObject, systemClock, systemIds } from '@plat/core'
+import type { Pkcs11Uri } from '@plat/keys'
 import { findKey, findToken, type TokenSlot } from './objects.ts'
-import type { HelperKey, HelperRequest } from './protocol.ts'
+import type { HelperRequest } from './protocol.ts'
 import { RefusedError, runTool, ToolError, type ToolOptions } from './tool.ts'
 
 /** Longest message of Ed25519: `pkcs11-tool` passes it to the token in one part, as the mechanism requires. */
@@ -99,7 +100,7 @@ async function unwrap({ options, token, id }: KeyPlace, wrapped: Buffer): Promis
   }
 }
 
-function idOf({ id }: HelperKey): string {
+function idOf({ id }: Pkcs11Uri): string {
   if (id === null) throw new RefusedError('the request has no id of the key')
   return id
 }

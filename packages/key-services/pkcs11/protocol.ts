@@ -1,27 +1,17 @@
 import { isObject, type JsonObject, readJsonObject } from '@plat/core'
+import type { Pkcs11Uri } from '@plat/keys'
 
 /** First line of a helper: the version of the protocol (docs/pkcs11-helper.md). */
 export const HELLO = '{"platKeyHelper":1}'
 /** Longest line in both directions, in bytes. */
 export const MAX_LINE_BYTES = 64 * 1024
 
-/** A key as its URI names it; members that the URI lacks are null. */
-export interface HelperKey {
-  readonly token: string | null
-  readonly serial: string | null
-  readonly object: string | null
-  /** Hexadecimal. */
-  readonly id: string | null
-  readonly modulePath: string | null
-  readonly pinFile: string | null
-}
-
 export type HelperOperation = 'describe' | 'sign' | 'wrap' | 'unwrap'
 
 export interface HelperRequest {
   readonly id: number
   readonly operation: HelperOperation
-  readonly key: HelperKey
+  readonly key: Pkcs11Uri
   /** Of `describe`: what the key is for. */
   readonly purpose?: 'sign' | 'encrypt'
   /** Of `sign`: `EdDSA`, `ES256`, `RS256` or `ML-DSA-44|65|87`. */

@@ -1,7 +1,6 @@
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Members } from '@plat/kubernetes'
-import type { Log } from '@plat/process'
 import type { Resource, ResourceStore } from '@plat/resources'
 import type { EndpointJurisdictions } from '@plat/resources/regions/endpoint'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
@@ -12,7 +11,7 @@ import { EndedSessions } from '../render/limits/ended.ts'
 import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
 import { concernedBy, type RenderedKind } from './concerns.ts'
-import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
+import { FOLLOWED, type Followed } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
 import { ReferencedObjects } from './referenced.ts'
 import {
@@ -52,13 +51,11 @@ const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'Ag
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
 export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'references' | 'apis'> {
-  readonly mirror: Mirror
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
-  readonly log: Log
   /** `endpointJurisdictions` of the gateway. */
   readonly endpoints: EndpointJurisdictions
   /** Null if no sandboxes are created for AgentSessions. */

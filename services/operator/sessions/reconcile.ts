@@ -8,7 +8,7 @@ import { type SessionObjects, viewOf } from './cluster.ts'
 import type { KnownSessions } from './known.ts'
 import { admit, isPlan, type Plan, tooManyEnded } from './life/admission.ts'
 import type { Hindrance } from './life/hindrance.ts'
-import { type Decision, decide, type SandboxView } from './life/phase.ts'
+import { decide } from './life/phase.ts'
 import { endOf, idleMsOf, LAST_ACTIVITY, timeOf } from './life/times.ts'
 import type { SnapshotView } from './life/workspace.ts'
 import { type Minted, type Minter, TOKEN_SECONDS } from './mint.ts'
@@ -16,48 +16,45 @@ import { hasToken } from './pod/pod.ts'
 import { heldTokenOf, poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
 import type { RevocationIndex } from './revoked.ts'
 import type { SandboxSettings } from './settings.ts'
-import { isNews, statusOf } from './status.ts'
+import { isNews, type StatusParts, statusOf } from './status.ts'
 
 type Session = Resource<'AgentSession'>
 
 /** A token is minted anew when this share of its life is over. */
 const REFRESH_AT = 2 / 3
 
-export interface ReconcileParts {
+export interface SharedParts {
   readonly mirror: Mirror
-  readonly known: KnownSessions
-  readonly objects: SessionObjects
   readonly minter: Minter
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly settings: SandboxSettings
   readonly currency: string
-  /** The operator's own namespace. */
-  readonly home: string
+  /** How many sessions of a namespace have ended while a token of theirs may be valid. */
+  readonly endedIn: (namespace: string) => number
   readonly registry: OperatorRegistry
   readonly clock: Clock
   readonly log: Log
+}
+
+interface ReconcileParts extends SharedParts {
+  readonly known: KnownSessions
+  readonly objects: SessionObjects
+  /** The operator's own namespace. */
+  readonly home: string
   /** AgentRevocations as they are now. */
   readonly revocations: () => RevocationIndex
   /** Does the cluster know Sandboxes? */
   readonly served: () => boolean
   /** Does the cluster know VolumeSnapshots? */
   readonly snapshotsServed: () => boolean
-  /** How many sessions of a namespace have ended while a token of theirs may be valid. */
-  readonly endedIn: (namespace: string) => number
   /** Sessions of these Agents (`<namespace>/<name>`) that wait may have room since. */
   readonly onRoom: (agents: readonly string[]) => void
 }
 
 /** The observed state of a session. */
-interface SessionView {
-  readonly session: Session
-  readonly now: number
+interface SessionView extends Omit<StatusParts, 'plan' | 'minted'> {
   readonly plan: Plan | Hindrance
   readonly raw: Members | null
-  readonly sandbox: SandboxView | null
-  readonly endsAt: number | null
-  readonly lastActivity: number | null
-  readonly decision: Decision
   /** When a revocation that is in force ends. */
   readonly revokedUntil: number | null
 }

@@ -1,38 +1,24 @@
-import type { Clock, Ids } from '@plat/core'
+import type { Ids } from '@plat/core'
 import { type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
-import type { Log } from '@plat/process'
-import { isTerminal, type Kind, type Resource, type ResourceStore, tierOfAgent } from '@plat/resources'
-import { Controller, type OperatorRegistry } from '../controllers/controller.ts'
-import type { Mirror } from '../kube/mirror.ts'
+import { isTerminal, type Kind, type Resource, tierOfAgent } from '@plat/resources'
+import { Controller } from '../controllers/controller.ts'
 import { keyOf } from '../render/declared.ts'
 import { renderRevocations } from '../render/limits/revocations.ts'
 import { type Foreign, SessionObjects } from './cluster.ts'
 import { KnownSessions } from './known.ts'
-import type { Minter } from './mint.ts'
 import { TIER, WarmPools } from './pools.ts'
-import { SessionReconciler, tierOf } from './reconcile.ts'
+import { SessionReconciler, type SharedParts, tierOf } from './reconcile.ts'
 import { RevocationIndex } from './revoked.ts'
-import type { SandboxSettings } from './settings.ts'
 
 /** Sessions that are worked on at the same time, beside those that are to end. */
 const SESSION_WORKERS = 4
 
-export interface SessionsParts {
+export interface SessionsParts extends SharedParts {
   readonly api: KubernetesApi
-  readonly mirror: Mirror
   readonly foreign: Foreign
-  readonly minter: Minter
-  readonly settings: SandboxSettings
-  readonly statusStore: Pick<ResourceStore, 'applyStatus'>
-  readonly currency: string
   /** The operator's own namespace. */
   readonly namespace: string
-  /** How many sessions of a namespace have ended while a token of theirs may be valid. */
-  readonly endedIn: (namespace: string) => number
-  readonly registry: OperatorRegistry
-  readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
-  readonly log: Log
 }
 
 /** Session controllers of a leader: create sandboxes for AgentSessions, and maintain warm pools. */

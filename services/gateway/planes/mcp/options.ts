@@ -1,14 +1,11 @@
-import type { Clock, PoolObservers } from '@plat/core'
-import type { Dialer } from '@plat/http'
-import type { Log } from '@plat/process'
+import type { PoolObservers } from '@plat/core'
 import type { Call, Denial, Identity, Snapshot } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import type { RefusalForm } from './answer.ts'
-import type { Sealer } from './seal/seal.ts'
 import type { CancelledTask, McpTasks } from './tasks/tasks.ts'
-import type { Credentials, McpUpstream, StdioReady } from './upstream/open.ts'
+import type { Forwarder, McpUpstream } from './upstream/open.ts'
 
 /** Looks up servers. */
 export interface Upstreams {
@@ -27,26 +24,14 @@ export interface ClientSettings {
   readonly answerAfterMs: number
 }
 
-export interface McpPlaneOptions {
+export interface McpPlaneOptions extends Omit<Forwarder, 'reachability' | 'abandoned' | 'tasks'> {
   readonly upstreams: Upstreams
   /** Returns the settings of the caller's agent. */
   readonly clientOf: (snapshot: Snapshot, caller: Identity) => ClientSettings
-  readonly dialer: Pick<Dialer, 'client'>
-  readonly credentials: Credentials
-  readonly sealer: Sealer
-  readonly clock: Clock
-  readonly log: Log
   /** docs/spec/gateway.md: `maxBodyBytes`. */
   readonly maxBodyBytes: number
   /** docs/spec/gateway.md: `bodyReadTimeoutSeconds`, in milliseconds. */
   readonly bodyReadTimeoutMs: number
-  /** docs/spec/gateway.md: `upstreamTimeoutSeconds`, in milliseconds. */
-  readonly upstreamTimeoutMs: number
-  /** docs/spec/gateway.md: the PEM of `upstreamCAFile`; null when empty. Trusted for every server, in addition to its own bundle. */
-  readonly extraCA: string | null
-  /** Socket of the stdio bridge; null: there is none. */
-  readonly stdioSocket: string | null
-  readonly stdioReady: StdioReady
   /** docs/spec/gateway.md: `corsOrigins`. A request with any other `Origin` is refused. */
   readonly origins: ReadonlySet<string>
   /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */

@@ -62,8 +62,9 @@ export interface Forwarder {
   readonly clock: Clock
   readonly log: Log
   readonly reachability: Pick<ReachabilityLog, 'reached' | 'failed'>
+  /** docs/spec/gateway.md: `upstreamTimeoutSeconds`, in milliseconds. */
   readonly upstreamTimeoutMs: number
-  /** CA bundle for every server; null: none. */
+  /** docs/spec/gateway.md: the PEM of `upstreamCAFile`; null when empty. Trusted for every server, in addition to its own bundle. */
   readonly extraCA: string | null
   readonly abandoned: AbandonedCalls
   readonly tasks: Pick<McpTasks, 'notified'>
