@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type FlagTable, parseFlags, usage } from './flags.ts'
+import { type FlagTable, parseFlags, settingsOf, usage } from './flags.ts'
 
 const table = {
   listen: { type: 'string', default: ':8081', help: 'Address to serve on.', group: 'Listener' },
@@ -118,4 +118,27 @@ Flags:
 `,
     )
   })
+})
+
+test('settings have the values of flags by camel-case names, and defaults for those that are absent', () => {
+  const urls = {
+    'gateway-url': { type: 'string', url: true, help: 'URL of the gateway.' },
+  } as const satisfies FlagTable
+  const { values: given } = values('-max-ttl', '90s', '-checks', 'spiffe,tee')
+  assert.deepEqual(settingsOf({ ...table, ...urls }, { ...given, 'gateway-url': 'https://plat.example/' }), {
+    listen: ':8081',
+    level: 'info',
+    maxTtlMs: 90_000,
+    depth: 5,
+    checks: ['spiffe', 'tee'],
+    version: false,
+    gatewayUrl: 'https://plat.example',
+  })
+  assert.deepEqual(settingsOf(urls), { gatewayUrl: '' })
+  const { 'max-ttl': maxTtl } = table
+  assert.deepEqual(
+    settingsOf({ 'max-ttl': maxTtl }, given),
+    { maxTtlMs: 90_000 },
+    'values of other tables are left out',
+  )
 })

@@ -9,8 +9,9 @@ interface FlagBase {
 
 /** One flag of a binary. Without a default a flag has the empty value of its type: `''`, false, 0, 0 ms, an empty list. */
 export type Flag = FlagBase &
+  /** `url`: its setting has no slash at the end. */
   (
-    | { type: 'string'; default?: string; oneOf?: readonly string[] }
+    | { type: 'string'; default?: string; oneOf?: readonly string[]; url?: true }
     | { type: 'bool'; default?: boolean }
     | { type: 'int'; default?: number; min?: number; max?: number }
     /** Go style (`15m`, `250ms`); the value is in milliseconds. */
@@ -31,6 +32,15 @@ interface ValueOf {
 }
 
 export type FlagValues<T extends FlagTable> = { readonly [K in keyof T]: ValueOf[T[K]['type']] }
+
+type Camel<N extends string> = N extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : N
+
+type SettingName<N, F extends Flag> = `${Camel<N & string>}${F['type'] extends 'duration' ? 'Ms' : ''}`
+
+type SettingValue<F extends Flag> = F extends { oneOf: readonly (infer One)[] } ? One : ValueOf[F['type']]
+
+/** The values of flags by their names in camel case, those of durations with `Ms` at the end: `-token-ttl` is `tokenTtlMs`. */
+export type SettingsOf<T extends FlagTable> = { readonly [K in keyof T as SettingName<K, T[K]>]: SettingValue<T[K]> }
 
 export type ParsedFlags<T extends FlagTable> =
   | { ok: true; values: FlagValues<T>; given: ReadonlySet<string> }
@@ -75,6 +85,22 @@ export function parseFlags<const T extends FlagTable>(
   }
   // Every name of the table has a value of its flag's type: `initial` and `read` both follow the type.
   return { ok: true, values: Object.fromEntries(values) as FlagValues<T>, given }
+}
+
+/** Returns the settings of a table: values that are absent have their default, those of other tables are left out. */
+export function settingsOf<const T extends FlagTable>(table: T, values: Partial<FlagValues<T>> = {}): SettingsOf<T> {
+  const given: Readonly<Record<string, Value | undefined>> = values
+  const settings = Object.entries(table).map(([name, flag]): [string, Value] => {
+    const value = given[name] ?? initial(flag)
+    const isUrl = flag.type === 'string' && flag.url === true && typeof value === 'string'
+    return [settingName(name, flag), isUrl ? value.replace(/\/$/, '') : value]
+  })
+  return Object.fromEntries(settings) as SettingsOf<T>
+}
+
+function settingName(name: string, { type }: Flag): string {
+  const camel = name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  return type === 'duration' ? `${camel}Ms` : camel
 }
 
 function unknownFlag(name: string, known: readonly string[]): string {

@@ -12,7 +12,16 @@ export {
 export { headerLines, PACKED_SUFFIX, type PeerFiles, peerFiles, readText, readUpTo, unpack } from './bounded.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { withFilesBelow } from './files.ts'
-export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'
+export {
+  type Flag,
+  type FlagTable,
+  type FlagValues,
+  type ParsedFlags,
+  parseFlags,
+  type SettingsOf,
+  settingsOf,
+  usage,
+} from './flags.ts'
 export { type FollowOptions, followFile, missingFile, type RefusedContent } from './follow.ts'
 export { type JsonProblem, jsonProblem } from './json-problem.ts'
 export * as key from './keys.ts'

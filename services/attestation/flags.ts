@@ -1,4 +1,4 @@
-import type { FlagTable, FlagValues } from '@plat/config'
+import type { FlagTable, SettingsOf } from '@plat/config'
 import { peerFlags, peerProblems } from '@plat/http'
 import { normalHtu } from '@plat/tokens'
 
@@ -12,6 +12,7 @@ export const attestationFlags = {
   'broker-url': {
     type: 'string',
     default: 'http://plat-identity.plat-system.svc:8081',
+    url: true,
     help: 'URL of the identity broker, which verifies evidence and mints tokens.',
   },
   'broker-ca-file': {
@@ -20,6 +21,7 @@ export const attestationFlags = {
   },
   'public-url': {
     type: 'string',
+    url: true,
     help: 'URL under which workloads reach the API: the htu of DPoP proofs. Default: scheme and host of each request.',
   },
   'token-ttl': {
@@ -46,6 +48,7 @@ export const attestationFlags = {
   },
   'revoke-url': {
     type: 'string',
+    url: true,
     help: 'URL of the admin API of a gateway that revokes sessions whose renewal is refused, with the token in PLAT_ADMIN_TOKEN.',
   },
   'tls-cert': {
@@ -62,66 +65,8 @@ export const attestationFlags = {
   version: { type: 'bool', help: 'Print the version and exit.' },
 } as const satisfies FlagTable
 
-/** Settings of the service, with durations in milliseconds. Paths and URLs may be empty; URLs have no trailing slash. */
-export interface AttestationSettings {
-  readonly listen: string
-  readonly brokerUrl: string
-  readonly brokerCaFile: string
-  /** Empty: scheme and host of each request. */
-  readonly publicUrl: string
-  readonly tokenTtlMs: number
-  readonly releaseTtlMs: number
-  /** Empty: in memory. */
-  readonly statePath: string
-  /** Empty: the log alone. */
-  readonly auditPath: string
-  /** Empty: a refused renewal ends with the token. */
-  readonly revokeUrl: string
-  /** Empty: plain HTTP. */
-  readonly tlsCert: string
-  readonly tlsKey: string
-  readonly shutdownDelayMs: number
-  readonly maxConnectionsPerPeer: number
-  /** Address ranges. */
-  readonly trustedProxies: readonly string[]
-}
-
-/** The documented defaults. */
-export const defaultSettings: AttestationSettings = {
-  listen: attestationFlags.listen.default,
-  brokerUrl: attestationFlags['broker-url'].default,
-  brokerCaFile: '',
-  publicUrl: '',
-  tokenTtlMs: attestationFlags['token-ttl'].default,
-  releaseTtlMs: attestationFlags['release-ttl'].default,
-  statePath: '',
-  auditPath: '',
-  revokeUrl: '',
-  tlsCert: '',
-  tlsKey: '',
-  shutdownDelayMs: attestationFlags['shutdown-delay'].default,
-  maxConnectionsPerPeer: peerFlags['max-connections-per-peer'].default,
-  trustedProxies: [],
-}
-
-export function settingsOf(values: FlagValues<typeof attestationFlags>): AttestationSettings {
-  return {
-    listen: values.listen,
-    brokerUrl: bare(values['broker-url']),
-    brokerCaFile: values['broker-ca-file'],
-    publicUrl: bare(values['public-url']),
-    tokenTtlMs: values['token-ttl'],
-    releaseTtlMs: values['release-ttl'],
-    statePath: values['state-path'],
-    auditPath: values['audit-path'],
-    revokeUrl: bare(values['revoke-url']),
-    tlsCert: values['tls-cert'],
-    tlsKey: values['tls-key'],
-    shutdownDelayMs: values['shutdown-delay'],
-    maxConnectionsPerPeer: values['max-connections-per-peer'],
-    trustedProxies: values['trusted-proxies'],
-  }
-}
+/** The settings of the service. Paths and URLs may be empty. */
+export type AttestationSettings = SettingsOf<typeof attestationFlags>
 
 /** Returns the problems of the settings, one line each, naming the flag. */
 export function settingProblems(settings: AttestationSettings): readonly string[] {
@@ -137,10 +82,6 @@ export function settingProblems(settings: AttestationSettings): readonly string[
   if (tlsCert !== '' && tlsKey === '') problems.push('-tls-cert: needs -tls-key')
   if (tlsKey !== '' && tlsCert === '') problems.push('-tls-key: needs -tls-cert')
   return problems
-}
-
-function bare(url: string): string {
-  return url.replace(/\/$/, '')
 }
 
 function isBaseUrl(text: string): boolean {

@@ -1,8 +1,8 @@
-import { parseFlags } from '@plat/config'
+import { parseFlags, settingsOf } from '@plat/config'
 import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
-import { attestationFlags, settingProblems, settingsOf } from './flags.ts'
+import { attestationFlags, settingProblems } from './flags.ts'
 import { type Attestation, startAttestation } from './start.ts'
 
 /** Runs the service until it is signalled to stop. Resolves with the exit status: 0, 1 for an invalid configuration, 2 for invalid usage. */
@@ -10,7 +10,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(attestationFlags, argv, 'plat-attestation')
   if (!parsed.ok) return printUsage(parsed)
   if (parsed.values.version) return printVersion('attestation')
-  const settings = settingsOf(parsed.values)
+  const settings = settingsOf(attestationFlags, parsed.values)
   const problems = settingProblems(settings)
   if (problems.length > 0) return refuseStart(problems)
   const log = createLog({ service: 'plat-attestation' })

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { parseFlags } from '@plat/config'
+import { parseFlags, settingsOf } from '@plat/config'
 import { createRegistry } from '@plat/metrics'
 import { boundNonce } from '@plat/tokens'
-import { attestationFlags, settingProblems, settingsOf } from './flags.ts'
+import { attestationFlags, settingProblems } from './flags.ts'
 import { attestationMetrics } from './metrics.ts'
 import { decodeReleaseRequest } from './release/request.ts'
 
@@ -35,7 +35,7 @@ test('the page names every flag, and its command starts the service', () => {
   const [, command = ''] = /plat-attestation \\\n(.*?)\n```/s.exec(PAGE) ?? []
   const parsed = parseFlags(attestationFlags, command.replaceAll('\\\n', ' ').trim().split(/\s+/))
   assert.ok(parsed.ok)
-  assert.deepEqual(settingProblems(settingsOf(parsed.values)), [])
+  assert.deepEqual(settingProblems(settingsOf(attestationFlags, parsed.values)), [])
 })
 
 test('the page names every refusal code and every series', () => {

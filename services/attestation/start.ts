@@ -1,11 +1,11 @@
-import { readSecret } from '@plat/config'
+import { readSecret, settingsOf } from '@plat/config'
 import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { type Dialer, listen, mountProbes, type TlsOptions } from '@plat/http'
 import { BODY_TIMEOUT_MS, createTokenGuard, endpointRoute } from '@plat/http/endpoints'
 import { createRegistry } from '@plat/metrics'
 import { type Log, Overload, type OverloadState } from '@plat/process'
 import { composeAttestation } from './compose.ts'
-import { type AttestationSettings, defaultSettings, settingProblems } from './flags.ts'
+import { type AttestationSettings, attestationFlags, settingProblems } from './flags.ts'
 import { type AttestationRegistry, attestationMetrics, attestationPools } from './metrics.ts'
 
 /** Variables of the tokens for `/v1/releases` and for the broker. */
@@ -42,7 +42,7 @@ export interface Attestation {
 /** Starts the attestation service. Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startAttestation(options: StartAttestationOptions): Promise<Attestation> {
   const { env, dialer, clock, ids, log, overload: givenOverload, ...given } = options
-  const settings = { ...defaultSettings, ...given }
+  const settings = { ...settingsOf(attestationFlags), ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
   const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))

@@ -1,15 +1,9 @@
-import type { FlagTable, FlagValues } from '@plat/config'
+import { type FlagTable, type FlagValues, type SettingsOf, settingsOf } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import { peerFlags, peerProblems } from '@plat/http'
 import { normalHtu } from '@plat/tokens'
-import {
-  type BootstrapSettings,
-  bootstrapFlags,
-  bootstrapSettingProblems,
-  bootstrapSettingsOf,
-  defaultBootstrapSettings,
-} from './bootstrap/flags.ts'
-import { defaultKeySettings, type KeySettings, keyFlags, keySettingProblems, keySettingsOf } from './keys/flags.ts'
+import { bootstrapFlags, bootstrapSettingProblems } from './bootstrap/flags.ts'
+import { keyFlags, keySettingProblems } from './keys/flags.ts'
 import { proofFlags } from './proof/flags.ts'
 import { stateFlags } from './state/flags.ts'
 
@@ -49,6 +43,7 @@ export const builtFlags = {
   },
   'public-url': {
     type: 'string',
+    url: true,
     help: 'URL under which clients reach the API: the htu of DPoP proofs. Default: scheme and host of each request.',
   },
   'exchange-config': {
@@ -92,107 +87,20 @@ export const builtFlags = {
   version: { type: 'bool', help: 'Print the version and exit.' },
 } as const satisfies FlagTable
 
-/** Every flag of `plat-identity`. */
-export const identityFlags = {
-  ...builtFlags,
-  ...peerFlags,
-  ...keyFlags,
-  ...stateFlags,
-  ...bootstrapFlags,
-  ...proofFlags,
-} as const satisfies FlagTable
+/** The flags that are settings; those of state and proofs are read by the parts that they configure. */
+export const settingFlags = { ...builtFlags, ...peerFlags, ...keyFlags, ...bootstrapFlags } as const satisfies FlagTable
 
-/** Settings of the broker, with durations in milliseconds. */
-export interface IdentitySettings extends KeySettings, BootstrapSettings {
-  readonly listen: string
-  readonly trustDomain: string
-  readonly issuer: string
-  readonly audience: string
-  readonly defaultTtlMs: number
-  readonly maxTtlMs: number
-  /** Empty: the default path when it exists, otherwise an ephemeral key. */
-  readonly signingKey: string
-  readonly previousKeys: readonly string[]
-  readonly shutdownDelayMs: number
-  readonly maxConnectionsPerPeer: number
-  /** Address ranges. */
-  readonly trustedProxies: readonly string[]
-  /** Without a slash at the end. Empty: scheme and host of each request. */
-  readonly publicUrl: string
-  /** Path. Empty: no audience. */
-  readonly exchangeConfig: string
-  readonly maxDelegationDepth: number
-  /** Paths and URLs. Empty: transaction tokens are not taken. */
-  readonly txnTokenKeys: readonly string[]
-  /** Empty: the trust domain. */
-  readonly txnTokenAudience: string
-  readonly requireProof: boolean
-  /** Names of TrustTiers. Empty: none is minted with attestation alone. */
-  readonly attestedTiers: readonly string[]
-  /** Path. Empty: nothing is revoked here. */
-  readonly revocationsFile: string
-  /** Path. Empty: issuance is recorded in the log alone. */
-  readonly auditPath: string
-}
+/** Every flag of `plat-identity`. */
+export const identityFlags = { ...settingFlags, ...stateFlags, ...proofFlags } as const satisfies FlagTable
+
+export type IdentitySettings = SettingsOf<typeof settingFlags>
 
 /** The documented defaults. */
-export const defaultSettings: IdentitySettings = {
-  ...defaultKeySettings,
-  ...defaultBootstrapSettings,
-  listen: builtFlags.listen.default,
-  trustDomain: builtFlags['trust-domain'].default,
-  issuer: builtFlags.issuer.default,
-  audience: builtFlags.audience.default,
-  defaultTtlMs: builtFlags['default-ttl'].default,
-  maxTtlMs: builtFlags['max-ttl'].default,
-  signingKey: '',
-  previousKeys: [],
-  shutdownDelayMs: builtFlags['shutdown-delay'].default,
-  maxConnectionsPerPeer: peerFlags['max-connections-per-peer'].default,
-  trustedProxies: [],
-  publicUrl: '',
-  exchangeConfig: '',
-  maxDelegationDepth: builtFlags['max-delegation-depth'].default,
-  txnTokenKeys: [],
-  txnTokenAudience: '',
-  requireProof: false,
-  attestedTiers: [],
-  revocationsFile: '',
-  auditPath: '',
-}
-
-export function settingsOf(
-  values: FlagValues<typeof builtFlags & typeof peerFlags & typeof keyFlags & typeof bootstrapFlags>,
-): IdentitySettings {
-  return {
-    ...keySettingsOf(values),
-    ...bootstrapSettingsOf(values),
-    listen: values.listen,
-    trustDomain: values['trust-domain'],
-    issuer: values.issuer,
-    audience: values.audience,
-    defaultTtlMs: values['default-ttl'],
-    maxTtlMs: values['max-ttl'],
-    signingKey: values['signing-key'],
-    previousKeys: values['previous-keys'],
-    shutdownDelayMs: values['shutdown-delay'],
-    maxConnectionsPerPeer: values['max-connections-per-peer'],
-    trustedProxies: values['trusted-proxies'],
-    publicUrl: values['public-url'].replace(/\/$/, ''),
-    exchangeConfig: values['exchange-config'],
-    maxDelegationDepth: values['max-delegation-depth'],
-    txnTokenKeys: values['txn-token-keys'],
-    txnTokenAudience: values['txn-token-audience'],
-    requireProof: values['require-proof'],
-    attestedTiers: values['attested-tiers'],
-    revocationsFile: values['revocations-file'],
-    auditPath: values['audit-path'],
-  }
-}
+export const defaultSettings: IdentitySettings = settingsOf(settingFlags)
 
 /** Returns the problems of the flags, one line each, naming the flag. */
 export function flagProblems(values: FlagValues<typeof identityFlags>): readonly string[] {
-  return settingProblems(settingsOf(values))
+  return settingProblems(settingsOf(settingFlags, values))
 }
 
 /** Returns the problems of settings from any source. */

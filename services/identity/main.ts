@@ -1,10 +1,10 @@
-import { parseFlags } from '@plat/config'
+import { parseFlags, settingsOf } from '@plat/config'
 import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
 import { openCluster } from './bootstrap/cluster.ts'
 import { cloudProviders } from './exchange/providers/clouds.ts'
-import { flagProblems, identityFlags, settingsOf } from './flags.ts'
+import { flagProblems, identityFlags, settingFlags } from './flags.ts'
 import { createChecks } from './proof/checks.ts'
 import { type Identity, startIdentity } from './start.ts'
 import { type OpenState, openState } from './state/open.ts'
@@ -34,7 +34,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     opened = await openState(parsed.values['state-dsn-file'], { clock, ids, log })
     const { state } = opened
     identity = await startIdentity({
-      ...settingsOf(parsed.values),
+      ...settingsOf(settingFlags, parsed.values),
       providers: (federation) => (federation === null ? [] : cloudProviders({ federation, dialer, clock })),
       checks: await createChecks(parsed.values, { dialer, clock, log, firstUse: state.firstUse }),
       ...(parsed.values['bootstrap-listen'] !== 'off' && {

@@ -1,4 +1,4 @@
-import type { FlagTable, FlagValues } from '@plat/config'
+import type { FlagTable, SettingsOf } from '@plat/config'
 
 const group = 'Warm-pool bootstrap'
 
@@ -27,36 +27,13 @@ export const bootstrapFlags = {
   'bootstrap-gateway-url': {
     type: 'string',
     default: 'http://plat-gateway.plat-system.svc:8080',
+    url: true,
     group,
     help: 'URL of the gateway as pods reach it: PLAT_GATEWAY_URL.',
   },
 } as const satisfies FlagTable
 
-export interface BootstrapSettings {
-  /** `off`: no such listener. */
-  readonly bootstrapListen: string
-  readonly bootstrapAudience: string
-  readonly bootstrapMaxConcurrent: number
-  /** Without a slash at the end. */
-  readonly bootstrapGatewayUrl: string
-}
-
-/** The documented defaults. */
-export const defaultBootstrapSettings: BootstrapSettings = {
-  bootstrapListen: bootstrapFlags['bootstrap-listen'].default,
-  bootstrapAudience: bootstrapFlags['bootstrap-audience'].default,
-  bootstrapMaxConcurrent: bootstrapFlags['bootstrap-max-concurrent'].default,
-  bootstrapGatewayUrl: bootstrapFlags['bootstrap-gateway-url'].default,
-}
-
-export function bootstrapSettingsOf(values: FlagValues<typeof bootstrapFlags>): BootstrapSettings {
-  return {
-    bootstrapListen: values['bootstrap-listen'],
-    bootstrapAudience: values['bootstrap-audience'],
-    bootstrapMaxConcurrent: values['bootstrap-max-concurrent'],
-    bootstrapGatewayUrl: values['bootstrap-gateway-url'].replace(/\/$/, ''),
-  }
-}
+export type BootstrapSettings = SettingsOf<typeof bootstrapFlags>
 
 /** Returns the problems of the settings, one line each, naming the flag. */
 export function bootstrapSettingProblems(settings: BootstrapSettings): readonly string[] {

@@ -1,8 +1,8 @@
-import type { FlagTable, FlagValues } from '@plat/config'
+import type { FlagTable, SettingsOf } from '@plat/config'
 import type { AlgorithmName } from '@plat/keys'
 import { CLASSICAL_AND_ML_DSA } from '@plat/tokens'
 
-const SIGN_ALGS = ['EdDSA', 'ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'] as const
+const SIGN_ALGS: readonly AlgorithmName[] = ['EdDSA', 'ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87']
 const LONGEST_RELOAD_MS = 3_600_000
 
 /** The flags about keys: which algorithm, whose tenants, what clouds are shown, and TLS (docs/spec/broker-api.md). */
@@ -44,47 +44,7 @@ export const keyFlags = {
   'tls-key': { type: 'string', help: 'Private key of -tls-cert in PEM.' },
 } as const satisfies FlagTable
 
-/** Key settings, with durations in milliseconds. */
-export interface KeySettings {
-  readonly signAlg: AlgorithmName
-  /** Path. Empty: no tenants. */
-  readonly tenantsFile: string
-  readonly tenantKeysDir: string
-  readonly tenantReloadMs: number
-  /** Path or file URI. Empty: no federation. */
-  readonly federationKey: string
-  /** Empty: `-issuer`. */
-  readonly federationIssuer: string
-  /** Paths. Empty: plain HTTP. */
-  readonly tlsCert: string
-  readonly tlsKey: string
-}
-
-/** The documented defaults. */
-export const defaultKeySettings: KeySettings = {
-  signAlg: keyFlags['sign-alg'].default,
-  tenantsFile: '',
-  tenantKeysDir: keyFlags['tenant-keys-dir'].default,
-  tenantReloadMs: keyFlags['tenant-reload'].default,
-  federationKey: '',
-  federationIssuer: '',
-  tlsCert: '',
-  tlsKey: '',
-}
-
-export function keySettingsOf(values: FlagValues<typeof keyFlags>): KeySettings {
-  return {
-    // The reader of flags takes no other word than these.
-    signAlg: SIGN_ALGS.find((name) => name === values['sign-alg']) ?? defaultKeySettings.signAlg,
-    tenantsFile: values['tenants-file'],
-    tenantKeysDir: values['tenant-keys-dir'],
-    tenantReloadMs: values['tenant-reload'],
-    federationKey: values['federation-key'],
-    federationIssuer: values['federation-issuer'],
-    tlsCert: values['tls-cert'],
-    tlsKey: values['tls-key'],
-  }
-}
+export type KeySettings = SettingsOf<typeof keyFlags>
 
 /** Returns the problems of the key settings, one line each, naming the flag. */
 export function keySettingProblems(settings: KeySettings & { readonly issuer: string }): readonly string[] {
