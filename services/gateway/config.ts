@@ -47,6 +47,7 @@ import { consoleBlock } from './operate/console/config.ts'
 import { licenseBlock } from './operate/license/config.ts'
 import { listenersBlock, tlsBlock } from './operate/listeners/config.ts'
 import { notificationsBlock } from './operate/notifications/config.ts'
+import { pinReportsBlock } from './operate/pin-reports/config.ts'
 import { postureBlock } from './operate/posture/config.ts'
 import { resourceAPIBlock } from './operate/resource-api/config.ts'
 import { sandboxUsageBlock } from './operate/sandbox-usage/config.ts'
@@ -104,6 +105,7 @@ const builtBlocks = [
   sessionsBlock,
   memoryBlock,
   activityBlock,
+  pinReportsBlock,
   webBlock,
   k8sOpsBlock,
   infraBlock,

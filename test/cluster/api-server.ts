@@ -29,8 +29,13 @@ export interface ApiServer {
   readonly url: string
   readonly caFile: string
   readonly dir: string
-  /** As administrator. A PATCH is a merge patch. */
-  ask(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<ApiServerResponse>
+  /** As administrator, unless there is a token. A PATCH is a merge patch. */
+  ask(
+    method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+    path: string,
+    body?: object,
+    token?: string,
+  ): Promise<ApiServerResponse>
   stop(): Promise<void>
 }
 
@@ -60,12 +65,12 @@ export async function startApiServer(binaries: Binaries): Promise<ApiServer> {
     await Promise.all(children.map(end))
     rmSync(dir, { recursive: true })
   }
-  const ask: ApiServer['ask'] = async (method, where, body) => {
+  const ask: ApiServer['ask'] = async (method, where, body, token = ADMIN_TOKEN) => {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
     const { status, bytes } = await dialer.fetchBytes(new URL(where, url), 'jwks', {
       caPEM: readFileSync(caFile, 'utf8'),
       method,
-      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': type },
+      headers: { authorization: `Bearer ${token}`, 'content-type': type },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...LIMITS,
     })

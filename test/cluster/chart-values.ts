@@ -30,6 +30,7 @@ export const everything: Values = {
       budgetCurrency: 'EUR',
       adminAuth: { mode: 'token' },
       configSync: { enabled: true },
+      pinReports: { enabled: true },
       sandboxUsage: { enabled: true, reporters: ['system:serviceaccount:plat-system:sandbox-meter'] },
     },
     stateDsnSecret: 'plat-postgres',

@@ -14,8 +14,18 @@ import { Helm, NAMESPACE, objectOf, podOf, RELEASE, type Rendered, type Values }
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const CORE = ['ConfigMap', 'Pod', 'Secret', 'Service', 'ServiceAccount']
-const CLUSTER_WIDE = ['ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition']
-const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies', Ingress: 'ingresses' }
+const CLUSTER_WIDE = [
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CustomResourceDefinition',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+]
+const PLURALS: Readonly<Record<string, string>> = {
+  NetworkPolicy: 'networkpolicies',
+  Ingress: 'ingresses',
+  ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
+}
 /** Where pods are tried, with their service accounts. */
 const RESTRICTED = 'restricted'
 const MATRIX: Readonly<Record<string, Values>> = { least, everything, bare, withConsole }
@@ -35,6 +45,9 @@ const BY_OPERATOR = [
   'sovereignty',
   'revocations',
 ].map((name) => `plat-${name}`)
+
+/** The policy on it is the one that pins.cluster.test.ts runs under. */
+const pageOfCopies = readFileSync(path.join(ROOT, 'docs/cluster-copies.md'), 'utf8')
 
 let server: ApiServer
 let helm: Helm
@@ -195,6 +208,15 @@ test('the gateway may write exactly the configured objects to the cluster', () =
   assert.deepEqual(rulesOf({ activity: { enabled: true } }), [
     { apiGroups: ['plat.dev'], resources: ['agentsessions'], verbs: ['patch'] },
   ])
+  const annotated = { activity: { enabled: true }, pinReports: { enabled: true } }
+  assert.deepEqual(rulesOf(annotated), [
+    { apiGroups: ['plat.dev'], resources: ['agentsessions', 'mcpservers'], verbs: ['patch'] },
+  ])
+  const policies = helm
+    .render({ ...least, gateway: { config: annotated } })
+    .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')
+  const page = parseAllDocuments(/```yaml\n(apiVersion: admission[\s\S]*?)```/.exec(pageOfCopies)?.[1] ?? '')
+  assert.deepEqual(Object(policies[0]).spec, page[0]?.toJS().spec)
   const both = { revocationMirror: { enabled: true }, tokenVault: { mirror: { enabled: true } } }
   assert.deepEqual(rulesOf(both), [{ ...mirrored, resources: ['agentrevocations', 'connectedaccounts'] }])
   const pod = podOf(objectOf(helm.render({ ...least, gateway: { config: both } }), 'StatefulSet', 'plat-gateway'))

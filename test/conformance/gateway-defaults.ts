@@ -256,6 +256,11 @@ export const keysBeyondContract: readonly string[] = [
   'transparencyLog.jurisdiction',
   'offline.forward.jurisdiction',
   'exec.taintLabels',
+  'pinReports.enabled',
+  'pinReports.intervalSeconds',
+  'pinReports.apiServer',
+  'pinReports.tokenFile',
+  'pinReports.caFile',
 ]
 
 /** An entry of a list or map of gateway.json that says only what it must, and the defaults that the contract gives to the rest. */

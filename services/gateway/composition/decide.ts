@@ -8,6 +8,7 @@ import { createBudgets } from '../decide/budgets/index.ts'
 import { createPins } from '../decide/pins/index.ts'
 import { createPolicies, createRego, createSimulation } from '../decide/policy/index.ts'
 import { createEnergy } from '../evidence/energy/index.ts'
+import { startPinReports } from '../operate/pin-reports/index.ts'
 import type { RequestingPlane } from '../planes/mcp/index.ts'
 import { createAnswered, createDemand } from '../planes/model/index.ts'
 import { registrySlot, targetOf } from '../targets/servers/index.ts'
@@ -74,13 +75,13 @@ export function startSimulation(
   })
 }
 
-/** Pins list the tools of servers, so they start after the MCP plane. */
+/** Pins list the tools of servers, so they start after the MCP plane; their reports go to the cluster. */
 export async function startPins(
   shared: Shared,
   { servers, ledgers }: Pick<Targets, 'servers'> & Pick<Callers, 'ledgers'>,
   mcp: RequestingPlane,
 ) {
-  return shared.keep(
+  const pins = shared.keep(
     await createPins({
       ...shared,
       rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
@@ -88,4 +89,11 @@ export async function startPins(
       ledgers,
     }),
   )
+  const reports = await startPinReports({
+    ...shared,
+    servers: () => pins.servers(),
+    report: (server) => pins.report(server),
+  })
+  if (reports !== null) shared.keep(reports)
+  return pins
 }

@@ -47,6 +47,10 @@ export interface PinsFeature {
   shows(call: ListedAt, tools: readonly unknown[]): Promise<readonly boolean[]>
   /** Pin state of every server, for the status of MCPServers (docs/spec/crds.md). */
   reports(): readonly ServerPins[]
+  /** Servers that were seen or learned. */
+  servers(): Iterable<string>
+  /** Pin state of one server; null if it is unknown or its mode is `off`. */
+  report(server: string): ServerPins | null
   readonly routes: AdminRoutes
   close(): Promise<void>
 }
@@ -70,6 +74,8 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const reports = createPinReports(book, (server) => rules(snapshots.current, server))
   return {
     reports: () => reports.all(),
+    servers: () => reports.servers(),
+    report: (server) => reports.summary(server),
     routes: createPinRoutes({
       book,
       reports,

@@ -7,6 +7,10 @@ import { DRIFTED_MAX, type ServerPins, type ServerPinsDetail } from './view.ts'
 export interface PinReports {
   /** Servers with rules that were seen or learned, by descending id as the admin API paginates them. */
   all(): readonly ServerPins[]
+  /** Servers that were seen or learned, in no order. */
+  servers(): Iterable<string>
+  /** Returns the summary of one server; null as for `one`. */
+  summary(server: string): ServerPins | null
   /** Returns null if the server is unknown or its mode is `off`. */
   one(server: string): ServerPinsDetail | null
 }
@@ -25,6 +29,11 @@ export function createPinReports(book: PinBook, rulesOf: (server: string) => Pin
     }
   }
   return {
+    servers: () => book.servers(),
+    summary(server) {
+      const rules = rulesOf(server)
+      return rules === null ? null : summary(server, rules, book.tools(server, rules))
+    },
     all() {
       const ids = [...book.servers()].toSorted().toReversed()
       return ids.flatMap((server) => {
