@@ -40,13 +40,13 @@ function assertForecast(text: string, from: number, to: number): void {
 }
 
 test(
-  'calls of models are added up by agent, user, model, route and day, with energy, a budget and its forecast, and for their session',
+  'calls of models are added up by agent, group, user, model, route and day, with energy, a budget and its forecast, and for their session',
   TIMEOUT,
   async (t) => {
     plat.models.answers({ text: ['done'], usage: { prompt: 1_000_000, completion: 20_000 } })
     const calls = [
-      { agent: 'analyst', session: 'report', user: 'uma', model: 'small-1' },
-      { agent: 'analyst', session: 'report', user: 'uma', model: 'large-1' },
+      { agent: 'analyst', session: 'report', user: 'uma', model: 'small-1', groups: ['research', 'staff'] },
+      { agent: 'analyst', session: 'report', user: 'uma', model: 'large-1', groups: ['research'] },
       { agent: 'assistant', session: 'mail', user: 'otto', model: 'small-1' },
     ]
     const day = today()
@@ -63,6 +63,9 @@ test(
     const all = ['8.40 EUR', '', '3', '0', '3,000,000', '60,000', '3,600–7,800 Wh']
     assert.deepEqual(await spentBy('agent', 'default/analyst'), ['default/analyst', ...analyst])
     assert.deepEqual(await spentBy('user', 'uma'), ['uma', ...analyst])
+    assert.deepEqual(await spentBy('group', 'research'), ['research', ...analyst])
+    assert.equal((await spentBy('group', 'staff'))[1], '1.20 EUR')
+    assert.equal((await spentBy('group', 'no group'))[1], '1.20 EUR')
     const small = ['small-1', '2.40 EUR', '', '2', '0', '2,000,000', '40,000', '2,400–5,200 Wh']
     assert.deepEqual(await spentBy('model', 'small-1'), small)
     assert.deepEqual(await spentBy('target', 'chat'), ['chat', ...all])

@@ -31,15 +31,27 @@ interface Addresses {
   readonly issuer: string
 }
 
+/** Additions of a test. */
+export interface FolderAdditions {
+  /** Further keys of `gateway.json`. */
+  readonly gateway?: object
+  /** `toolLabels` of the server `notes`. */
+  readonly toolLabels?: object
+}
+
 /** Writes everything that `plat up` reads: resources, prices, figures of energy, and `gateway.json`. */
-export async function writeFolder(dir: string, urls: Addresses): Promise<void> {
+export async function writeFolder(
+  dir: string,
+  urls: Addresses,
+  { gateway = {}, toolLabels }: FolderAdditions = {},
+): Promise<void> {
   const put = async (file: string, kind: string, spec: object) => {
     const target = join(dir, 'resources', file)
     await mkdir(dirname(target), { recursive: true })
     const metadata = { name: file.split('/').at(-1)?.replace('.yaml', ''), namespace: 'default' }
     await writeFile(target, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
   }
-  await put('mcpservers/default/notes.yaml', 'MCPServer', { url: urls.notes })
+  await put('mcpservers/default/notes.yaml', 'MCPServer', { url: urls.notes, ...(toolLabels && { toolLabels }) })
   const toolPins = { mode: 'enforce', onChange: 'hide', allowUnpinned: false }
   await put('mcpservers/default/weather.yaml', 'MCPServer', { url: urls.weather, toolPins })
   await put('agents/default/assistant.yaml', 'Agent', {
@@ -71,7 +83,7 @@ export async function writeFolder(dir: string, urls: Addresses): Promise<void> {
   await put('toolpolicies/default/assistant.yaml', 'ToolPolicy', { rules })
   await writeFile(join(dir, 'prices.json'), JSON.stringify(PRICES))
   await writeFile(join(dir, 'energy.json'), JSON.stringify(ENERGY))
-  await writeFile(join(dir, 'gateway.json'), JSON.stringify(gatewayKeys(dir, urls)))
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify({ ...gatewayKeys(dir, urls), ...gateway }))
 }
 
 function gatewayKeys(dir: string, { issuer, models }: Addresses): object {

@@ -7,7 +7,7 @@ import { startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import type { Browser, Page } from 'playwright-core'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 import { startBrowser } from './chromium.ts'
-import { AUDIENCE, RESOURCE, writeFolder } from './folder.ts'
+import { AUDIENCE, type FolderAdditions, RESOURCE, writeFolder } from './folder.ts'
 import { logIn } from './login.ts'
 import { startWeather, type Weather } from './weather.ts'
 
@@ -45,6 +45,7 @@ export interface ToolCall {
   readonly tool: string
   readonly args?: object
   readonly user?: string
+  readonly inheritedTaints?: readonly string[]
   readonly signal?: AbortSignal
 }
 
@@ -53,6 +54,9 @@ export interface ModelCall {
   readonly session: string
   readonly user: string
   readonly model: string
+  readonly groups?: readonly string[]
+  /** Message of the user. */
+  readonly content?: string
 }
 
 export interface ConsoleSetup {
@@ -60,10 +64,14 @@ export interface ConsoleSetup {
   readonly fill?: (auditPath: string) => Promise<void>
   /** Further people who can log in, with their groups. */
   readonly people?: Readonly<Record<string, readonly string[]>>
+  /** Further clients of the identity provider. */
+  readonly clients?: (origin: string) => readonly Readonly<Record<string, unknown>>[]
+  readonly additions?: (base: { readonly origin: string; readonly issuer: string }) => FolderAdditions
 }
 
 /** Starts all parts; stops those that run if a later one cannot start. */
-export async function startConsole({ fill, people: further = {} }: ConsoleSetup = {}): Promise<TestConsole> {
+export async function startConsole(setup: ConsoleSetup = {}): Promise<TestConsole> {
+  const { fill, additions = () => ({}) } = setup
   await using started = new AsyncDisposableStack()
   const dir = tempFolder()
   const origin = `http://127.0.0.1:${await freePort()}`
@@ -71,11 +79,12 @@ export async function startConsole({ fill, people: further = {} }: ConsoleSetup 
   started.defer(() => notes.close())
   const weather = await startWeather()
   started.defer(() => weather.close())
-  const people = await startPeople(origin, further)
+  const people = await startPeople(origin, setup)
   started.defer(() => people.close())
   const models = await startModelServer()
   started.defer(() => models.close())
-  await writeFolder(dir, { notes: notes.url, weather: weather.url, models: models.url, issuer: people.url })
+  const urls = { notes: notes.url, weather: weather.url, models: models.url, issuer: people.url }
+  await writeFolder(dir, urls, additions({ origin, issuer: people.url }))
   if (fill !== undefined) {
     await mkdir(join(dir, '.plat/state'), { recursive: true, mode: 0o700 })
     await fill(join(dir, '.plat/state/audit.jsonl'))
@@ -103,11 +112,11 @@ export async function startConsole({ fill, people: further = {} }: ConsoleSetup 
 }
 
 /** Starts the identity provider, with a person for each role, and others. */
-function startPeople(origin: string, further: Readonly<Record<string, readonly string[]>>) {
+function startPeople(origin: string, { people: further = {}, clients = () => [] }: ConsoleSetup) {
   const groups = { ada: ['leads'], vera: ['staff'], ida: ['owners'], ...further }
   const client = { client_id: 'console', token_endpoint_auth_method: 'none', require_auth_time: true }
   return startAccountsProvider({
-    clients: [{ ...client, redirect_uris: [`${origin}/console/callback`] }],
+    clients: [{ ...client, redirect_uris: [`${origin}/console/callback`] }, ...clients(origin)],
     resource: { indicator: RESOURCE, audience: AUDIENCE, groups },
     oldLogins: { ida: OLD_LOGIN_SECONDS },
   })
@@ -118,6 +127,9 @@ interface TokenRequest {
   readonly session: string
   readonly user: string
   readonly scopes: readonly string[]
+  /** Groups of the user; labels of the session that it is a fork of. */
+  readonly groups?: readonly string[]
+  readonly inheritedTaints?: readonly string[]
 }
 
 async function mintToken(up: Up, requested: TokenRequest): Promise<string> {
@@ -131,19 +143,20 @@ async function mintToken(up: Up, requested: TokenRequest): Promise<string> {
   return token
 }
 
-async function callModel(up: Up, { model, ...who }: ModelCall) {
+async function callModel(up: Up, { model, content = 'Hello', ...who }: ModelCall) {
   const token = await mintToken(up, { ...who, scopes: ['models:chat'] })
   const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/llm/chat/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model, max_completion_tokens: 50_000, messages: [{ role: 'user', content: 'Hello' }] }),
+    body: JSON.stringify({ model, max_completion_tokens: 50_000, messages: [{ role: 'user', content }] }),
   })
   return { status: response.status, text: await response.text() }
 }
 
 async function callTool(up: Up, call: ToolCall): Promise<string> {
-  const { session, server = 'notes', tool, args = {}, user = 'uma', signal } = call
-  const token = await mintToken(up, { agent: 'assistant', session, user, scopes: ['tools:notes', 'tools:weather'] })
+  const { session, server = 'notes', tool, args = {}, user = 'uma', inheritedTaints = [], signal } = call
+  const scopes = ['tools:notes', 'tools:weather']
+  const token = await mintToken(up, { agent: 'assistant', session, user, scopes, inheritedTaints })
   const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/${server}`, {
     method: 'POST',
     headers: {

@@ -12,6 +12,8 @@ export interface Column<T> {
   readonly isNumber?: boolean
   /** Whether narrow screens show it. */
   readonly isMain?: boolean
+  /** Whether narrow screens show it above the others, on up to two lines: names can be long. */
+  readonly isTitle?: boolean
   readonly cell: (item: T) => ComponentChildren
 }
 
@@ -26,7 +28,10 @@ interface TableProps<T> {
   readonly empty: ComponentChildren
 }
 
+/** Height of a row; on narrow screens with a title above the other cells. The style sheet has the same width. */
 const ROW_PX = 40
+const TITLED_ROW_PX = 74
+const NARROW = '(max-width: 720px)'
 /** Rows above and below those that can be seen. */
 const SPARE_ROWS = 8
 /** The next page is loaded when the end is this near. */
@@ -55,9 +60,9 @@ export function Table<T>(props: TableProps<T>) {
       >
         <div role="rowgroup" class="table-head">
           <div role="row" class="row" style={gridOf(columns)}>
-            {columns.map(({ name, isNumber, isMain }) => (
-              <span role="columnheader" class={cellClass(isNumber, isMain)}>
-                {name}
+            {columns.map((column) => (
+              <span role="columnheader" class={cellClass(column)}>
+                {column.name}
               </span>
             ))}
           </div>
@@ -104,9 +109,10 @@ function useView(box: { readonly current: HTMLDivElement | null }, rows: number)
 function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { readonly items: readonly T[] }) {
   const box = useRef<HTMLDivElement>(null)
   const { view, look } = useView(box, items.length)
+  const rowPx = useRowPx(columns)
   const [active, setActive] = useState(0)
-  const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS)
-  const last = Math.min(items.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS)
+  const first = Math.max(0, Math.floor(view.top / rowPx) - SPARE_ROWS)
+  const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowPx) + SPARE_ROWS)
   const isNearEnd = last >= items.length - AHEAD_ROWS && view.top > 0
   useEffect(() => {
     if (pages.more !== null && pages.error === null && isNearEnd) pages.more()
@@ -116,13 +122,13 @@ function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { reado
     return after(RETRY_MS, pages.more)
   }, [pages.error, isNearEnd])
   const pressed = (event: KeyboardEvent) => {
-    const to = targetOf(event.key, active, { rows: items.length, page: Math.floor(view.height / ROW_PX) - 1 })
+    const to = targetOf(event.key, active, { rows: items.length, page: Math.floor(view.height / rowPx) - 1 })
     const chosen = items[active]
     if (to === null && (event.key !== 'Enter' || event.target !== box.current || chosen === undefined)) return
     event.preventDefault()
     if (to === null) return chosen === undefined ? undefined : open?.(chosen)
     setActive(to)
-    if (box.current !== null) reveal(box.current, to)
+    if (box.current !== null) reveal(box.current, to, rowPx)
   }
   return (
     <div
@@ -134,18 +140,18 @@ function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { reado
       onKeyDown={pressed}
       aria-label="Rows: arrow keys move, Enter opens"
     >
-      <div style={{ height: `${items.length * ROW_PX}px`, position: 'relative' }} role="presentation">
+      <div style={{ height: `${items.length * rowPx}px`, position: 'relative' }} role="presentation">
         {items.slice(first, last).map((item, index) => (
           <div
             role="row"
             key={keyOf(item)}
             aria-rowindex={first + index + 2}
             class={first + index === active ? 'row active' : 'row'}
-            style={{ ...gridOf(columns), top: `${(first + index) * ROW_PX}px` }}
+            style={{ ...gridOf(columns), height: `${rowPx}px`, top: `${(first + index) * rowPx}px` }}
           >
-            {columns.map(({ cell, isNumber, isMain }) => (
-              <span role="cell" class={cellClass(isNumber, isMain)}>
-                {cell(item)}
+            {columns.map((column) => (
+              <span role="cell" class={cellClass(column)}>
+                {column.cell(item)}
               </span>
             ))}
           </div>
@@ -153,6 +159,18 @@ function Rows<T>({ items, columns, keyOf, open, pages }: TableProps<T> & { reado
       </div>
     </div>
   )
+}
+
+/** The height of the rows at the present width of the window. */
+function useRowPx<T>(columns: readonly Column<T>[]): number {
+  const [isNarrow, setNarrow] = useState(() => window.matchMedia(NARROW).matches)
+  useEffect(() => {
+    const query = window.matchMedia(NARROW)
+    const changed = () => setNarrow(query.matches)
+    query.addEventListener('change', changed)
+    return () => query.removeEventListener('change', changed)
+  }, [])
+  return isNarrow && columns.some(({ isTitle }) => isTitle) ? TITLED_ROW_PX : ROW_PX
 }
 
 /** The row to which a key moves, or null. */
@@ -170,20 +188,29 @@ function targetOf(
 }
 
 /** Scrolls until a row can be seen. */
-function reveal(box: HTMLElement, row: number): void {
-  const [top, bottom] = [row * ROW_PX, (row + 1) * ROW_PX]
+function reveal(box: HTMLElement, row: number, rowPx: number): void {
+  const [top, bottom] = [row * rowPx, (row + 1) * rowPx]
   if (top < box.scrollTop) box.scrollTop = top
   if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight
 }
 
 function gridOf<T>(columns: readonly Column<T>[]) {
-  const tracks = (list: readonly Column<T>[]) =>
-    list.map(({ width }) => (width.endsWith('fr') ? `minmax(0, ${width})` : width)).join(' ')
-  return { '--wide': tracks(columns), '--narrow': tracks(columns.filter(({ isMain }) => isMain)) }
+  const narrow = columns.filter(({ isMain, isTitle }) => isMain && !isTitle).map(({ width }) => width)
+  const isElastic = narrow.some((width) => width.endsWith('fr'))
+  // The title is as wide as all other columns together.
+  const [first = '1fr', ...rest] = narrow
+  return {
+    '--wide': tracks(columns.map(({ width }) => width)),
+    '--narrow': tracks(isElastic ? narrow : [`minmax(${first}, 1fr)`, ...rest]),
+  }
 }
 
-function cellClass(isNumber = false, isMain = false): string {
-  return `cell${isNumber ? ' number' : ''}${isMain ? '' : ' minor'}`
+function tracks(widths: readonly string[]): string {
+  return widths.map((width) => (/^\d+fr$/.test(width) ? `minmax(0, ${width})` : width)).join(' ')
+}
+
+function cellClass<T>({ isNumber = false, isMain = false, isTitle = false }: Column<T>): string {
+  return `cell${isNumber ? ' number' : ''}${isTitle ? ' title' : isMain ? '' : ' minor'}`
 }
 
 /** The state of a list without rows. */

@@ -110,7 +110,7 @@ function targetText({ target }: Revocation): string {
 }
 
 const REVOCATION_COLUMNS: readonly Column<Revocation>[] = [
-  { name: 'Target', width: '2fr', isMain: true, cell: (one) => <Name of={targetText(one)} /> },
+  { name: 'Target', width: '2fr', isMain: true, isTitle: true, cell: (one) => <Name of={targetText(one)} /> },
   { name: 'Mode', width: '6rem', cell: ({ mode }) => <Badge tone="bad">{mode}</Badge> },
   { name: 'Reason', width: '2fr', cell: ({ reason }) => <Name of={reason} /> },
   { name: 'Since', width: '9rem', cell: ({ createdAt }) => <Time at={createdAt} /> },
@@ -173,6 +173,8 @@ function Accounts() {
     client.call('GET /v1/accounts', { query: { limit: PAGE_SIZE, ...(cursor && { cursor }) }, signal }),
   )
   if (pages.error?.code === 'forbidden') return null
+  // Without a vault the gateway has no such route.
+  if (pages.error?.code === 'not_found') return <NoVault />
   return (
     <Section title="Connected accounts">
       <Table
@@ -190,8 +192,18 @@ function Accounts() {
   )
 }
 
+function NoVault() {
+  return (
+    <Section title="Connected accounts">
+      <NoRows title="This gateway holds no accounts of users">
+        With tokenVault in gateway.json, users connect accounts for servers that are called in their name.
+      </NoRows>
+    </Section>
+  )
+}
+
 const ACCOUNT_COLUMNS: readonly Column<Account>[] = [
-  { name: 'User', width: '2fr', isMain: true, cell: ({ user }) => <Name of={user} /> },
+  { name: 'User', width: '2fr', isMain: true, isTitle: true, cell: ({ user }) => <Name of={user} /> },
   { name: 'Provider', width: '1fr', isMain: true, cell: ({ provider }) => <Name of={provider} /> },
   { name: 'Scopes', width: '2fr', cell: ({ scopes }) => <Name of={scopes.join(' ')} /> },
   { name: 'Connected', width: '9rem', cell: ({ connectedAt }) => <Time at={connectedAt} /> },

@@ -70,6 +70,7 @@ const COLUMNS: readonly Column<Approval>[] = [
     name: 'Tool',
     width: '2fr',
     isMain: true,
+    isTitle: true,
     cell: ({ id, tool, method, server }) => (
       <a href={linkTo('approvals', id)} title={plainText(`${server}/${tool ?? method}`)}>
         <Name of={`${server}/${tool ?? method}`} />
@@ -77,7 +78,7 @@ const COLUMNS: readonly Column<Approval>[] = [
     ),
   },
   { name: 'Session', width: '2fr', cell: (approval) => <Name of={sessionOf(approval)} /> },
-  { name: 'For', width: '1fr', cell: ({ user }) => <Name of={user} /> },
+  { name: 'For', width: '1fr', isMain: true, cell: ({ user }) => <Name of={user} /> },
   { name: 'Requested', width: '8rem', cell: ({ createdAt }) => <Time at={createdAt} /> },
   { name: 'Votes', width: '5rem', isNumber: true, cell: ({ quorum: { given, needed } }) => `${given} of ${needed}` },
   {

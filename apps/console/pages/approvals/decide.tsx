@@ -69,8 +69,8 @@ function Scope({ scope, choose }: { readonly scope: ScopeOfVote; readonly choose
       {scope === 'session' && (
         <p class="note">
           Later calls pass with any arguments, as long as the same rule requires the approval and the session gets no
-          further label. It ends with the session, after 12 hours, or when an approver lifts it. If several people must
-          approve, each must choose this.
+          further label, not even by the result of this call. It ends with the session, after 12 hours, or when an
+          approver lifts it. If several people must approve, each must choose this.
         </p>
       )}
     </>

@@ -5,7 +5,7 @@ import { linkTo } from '../../app/route.ts'
 import { hasRole, useShared } from '../../app/session.ts'
 import { Confirm } from '../../ui/dialog.tsx'
 import { count } from '../../ui/format.ts'
-import { Problem, Section, Time } from '../../ui/parts.tsx'
+import { Badge, Problem, Section, Time } from '../../ui/parts.tsx'
 import { Name } from '../../ui/text.tsx'
 import { sessionOf } from './model.ts'
 
@@ -70,7 +70,8 @@ function Line({ approval, done }: { readonly approval: SessionApproval; readonly
       )}
       {newTaints.length > 0 && (
         <>
-          ; not in force, since the session has got <Name of={newTaints.join(', ')} />
+          ; <Badge tone="warn">not in force</Badge> since the session has got the label{' '}
+          <Name of={newTaints.join(', ')} />: the next call waits for an approval
         </>
       )}{' '}
       {hasRole(session, 'approver') && (

@@ -39,6 +39,7 @@ const BUDGET_COLUMNS: readonly Column<Budget>[] = [
     name: 'Budget',
     width: '3fr',
     isMain: true,
+    isTitle: true,
     cell: ({ budget, subject }) => <Name of={subject === null ? budget : `${budget} · ${subject}`} />,
   },
   { name: 'Window', width: '5rem', cell: ({ window }) => window },
@@ -46,7 +47,7 @@ const BUDGET_COLUMNS: readonly Column<Budget>[] = [
   { name: 'Spent', width: '9rem', isNumber: true, cell: ({ spent }) => <Amount of={spent} /> },
   { name: 'Held', width: '8rem', isNumber: true, cell: ({ held }) => <Amount of={held} /> },
   { name: 'Forecast', width: '9rem', isNumber: true, cell: (budget) => <Forecast budget={budget} /> },
-  { name: 'Left', width: '9rem', isNumber: true, cell: ({ left }) => <Amount of={left} /> },
+  { name: 'Left', width: '9rem', isNumber: true, isMain: true, cell: ({ left }) => <Amount of={left} /> },
   {
     name: 'Resets',
     width: '9rem',

@@ -56,8 +56,8 @@ export function CostsPage({ query }: { readonly query: URLSearchParams }) {
 }
 
 const GROUP_NAMES: Readonly<Record<Group, string>> = {
-  ...{ agent: 'agent', namespace: 'team (namespace)', user: 'user', model: 'model' },
-  ...{ target: 'tool or route', session: 'session', day: 'day (UTC)' },
+  ...{ agent: 'agent', namespace: 'namespace', group: 'group of the user', user: 'user' },
+  ...{ model: 'model', target: 'tool or route', session: 'session', day: 'day (UTC)' },
 }
 
 interface Adding {
@@ -76,6 +76,12 @@ function Spent({ hours, group }: { readonly hours: number; readonly group: Group
       <p class="faint" role="status">
         {count(totals.calls)} calls {done ? '' : 'so far, adding up …'}
       </p>
+      {group === 'group' && (
+        <p class="faint">
+          Groups (teams) are those in the token of the user. A call counts in each of them, so their sum can exceed the
+          total.
+        </p>
+      )}
       {error !== null && <Problem error={error} retry={addMore} />}
       {done && cursor !== null && (
         <p class="note">
@@ -143,6 +149,7 @@ function columnsOf(group: Group, most: number): readonly Column<Total>[] {
       name: GROUP_NAMES[group],
       width: '3fr',
       isMain: true,
+      isTitle: true,
       cell: ({ name }) => <TotalName group={group} name={name} />,
     },
     {

@@ -1,7 +1,7 @@
 import { memberOf, numberIn, textIn } from '../../api/client.ts'
 
 /** Members that calls can be added up by. */
-export const GROUPS = ['agent', 'namespace', 'user', 'model', 'target', 'session', 'day'] as const
+export const GROUPS = ['agent', 'namespace', 'group', 'user', 'model', 'target', 'session', 'day'] as const
 export type Group = (typeof GROUPS)[number]
 
 export interface Total {
@@ -29,7 +29,7 @@ export class Totals {
   add(lines: readonly Line[]): void {
     for (const { rec } of lines) {
       this.calls++
-      for (const group of GROUPS) addTo(this.#total(group, nameIn(rec, group)), rec)
+      for (const group of GROUPS) for (const name of namesIn(rec, group)) addTo(this.#total(group, name), rec)
     }
   }
 
@@ -76,7 +76,15 @@ export function sum({ micros }: Total): number {
   return [...micros.values()].reduce((all, one) => all + one, 0)
 }
 
-function nameIn(rec: Line['rec'], group: Group): string {
+/** A call of a user with several groups counts in each of them, as in budgets. */
+function namesIn(rec: Line['rec'], group: Group): readonly string[] {
+  if (group !== 'group') return [nameIn(rec, group)]
+  const groups = memberOf(memberOf(rec, 'facts'), 'groups')
+  const names = Array.isArray(groups) ? groups.filter((name) => typeof name === 'string') : []
+  return names.length === 0 ? ['no group'] : names
+}
+
+function nameIn(rec: Line['rec'], group: Exclude<Group, 'group'>): string {
   const namespace = textIn(rec, 'namespace') ?? ''
   if (group === 'agent') return `${namespace}/${textIn(rec, 'agent') ?? ''}`
   if (group === 'namespace') return namespace

@@ -67,7 +67,13 @@ function NewEvidence({ done, close }: { readonly done: () => void; readonly clos
 const COLUMNS: readonly Column<EvidenceObject>[] = [
   { name: 'Created', width: '9rem', cell: ({ at }) => <Time at={at} /> },
   { name: 'By', width: '1fr', cell: ({ by }) => <Name of={by} /> },
-  { name: 'About', width: '2fr', isMain: true, cell: ({ about }) => <Name of={JSON.stringify(about)} /> },
+  {
+    name: 'About',
+    width: '2fr',
+    isMain: true,
+    isTitle: true,
+    cell: ({ about }) => <Name of={JSON.stringify(about)} />,
+  },
   { name: 'Records', width: '6rem', isNumber: true, cell: ({ records }) => count(records) },
   {
     name: 'Anchored',

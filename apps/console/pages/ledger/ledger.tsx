@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Result } from '../../api/client.ts'
-import { textIn } from '../../api/client.ts'
+import { numberIn, textIn } from '../../api/client.ts'
 import { type Pages, useLoaded, usePages } from '../../app/query.ts'
 import { goTo, linkTo } from '../../app/route.ts'
 import { useShared } from '../../app/session.ts'
@@ -164,21 +164,29 @@ const COLUMNS: readonly Column<Line>[] = [
       />
     ),
   },
-  { name: 'User', width: '1fr', cell: ({ rec }) => <Name of={textIn(rec, 'user')} /> },
-  { name: 'Target', width: '2fr', isMain: true, cell: ({ rec }) => <Target rec={rec} /> },
+  { name: 'User or by', width: '1fr', cell: ({ rec }) => <Name of={textIn(rec, 'user') ?? textIn(rec, 'by')} /> },
+  { name: 'Target', width: '2fr', isMain: true, isTitle: true, cell: ({ rec }) => <Target rec={rec} /> },
   {
     name: 'Result',
     width: '9rem',
-    cell: ({ rec }) => (
-      <Name of={textIn(rec, 'code') ?? textIn(rec, 'result') ?? textIn(rec, 'event') ?? textIn(rec, 'action')} />
-    ),
+    isMain: true,
+    cell: ({ rec }) => <Name of={resultOf(rec)} />,
   },
 ]
 
+function resultOf(rec: Line['rec']): string | null {
+  if (rec.kind === 'admin') {
+    const status = numberIn(rec, 'status')
+    // A change is recorded before it is made, and after it with its status.
+    return textIn(rec, 'phase') === 'intent' ? 'begins' : status === null ? null : `status ${status}`
+  }
+  return textIn(rec, 'code') ?? textIn(rec, 'result') ?? textIn(rec, 'event') ?? textIn(rec, 'action')
+}
+
 function Target({ rec }: { readonly rec: Line['rec'] }) {
-  const text = [textIn(rec, 'server') ?? textIn(rec, 'route'), textIn(rec, 'tool') ?? textIn(rec, 'method')]
-    .filter((part) => part !== null)
-    .join('/')
+  const parts = [textIn(rec, 'server') ?? textIn(rec, 'route'), textIn(rec, 'tool') ?? textIn(rec, 'method')]
+  const ofCall = parts.filter((part) => part !== null).join('/')
+  const text = rec.kind === 'admin' ? (textIn(rec, 'action') ?? '') : ofCall
   return (
     <span title={plainText(text)}>
       <Name of={text} />

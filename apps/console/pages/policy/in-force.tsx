@@ -88,6 +88,7 @@ const COLUMNS: readonly Column<Row>[] = [
     name: 'Policy',
     width: '2fr',
     isMain: true,
+    isTitle: true,
     cell: ({ policy: { id, mode } }) => (
       <>
         <a href={linkTo('policy', undefined, { policy: id })}>
@@ -103,7 +104,11 @@ const COLUMNS: readonly Column<Row>[] = [
     isMain: true,
     cell: ({ rule }) => (rule === null ? <span class="faint">none matches</span> : <Name of={rule.name} />),
   },
-  { name: 'Action', width: '10rem', cell: ({ policy, rule }) => <Action of={rule?.action ?? policy.defaultAction} /> },
+  {
+    name: 'Action',
+    width: '10rem',
+    cell: ({ policy, rule }) => <Action of={rule?.action ?? policy.defaultAction} />,
+  },
   {
     name: 'Matches',
     width: '3fr',

@@ -222,6 +222,7 @@ const COLUMNS: readonly Column<Judged>[] = [
     name: 'Call',
     width: '2fr',
     isMain: true,
+    isTitle: true,
     cell: ({ server, tool, op }) => <Name of={tool === null ? `${server} ${op}` : `${server}/${tool}`} />,
   },
   { name: 'Was', width: '9rem', isMain: true, cell: ({ was }) => <Action of={was.action} /> },

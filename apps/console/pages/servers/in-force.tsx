@@ -75,7 +75,7 @@ const KINDS: Readonly<Record<Server['kind'], string>> = {
 }
 
 const SERVER_COLUMNS: readonly Column<Server>[] = [
-  { name: 'Server', width: '2fr', isMain: true, cell: ({ id }) => <Name of={id} /> },
+  { name: 'Server', width: '2fr', isMain: true, isTitle: true, cell: ({ id }) => <Name of={id} /> },
   { name: 'Declared by', width: '8rem', cell: ({ kind }) => KINDS[kind] },
   {
     name: 'Address',
@@ -116,6 +116,7 @@ const MODEL_COLUMNS: readonly Column<Row>[] = [
     name: 'Route',
     width: '2fr',
     isMain: true,
+    isTitle: true,
     cell: ({ route, endpoint }) => (
       <>
         <Name of={route.id} />
@@ -123,10 +124,12 @@ const MODEL_COLUMNS: readonly Column<Row>[] = [
       </>
     ),
   },
+  { name: 'Provider', width: '8rem', cell: ({ endpoint: { provider } }) => <Name of={provider} /> },
   {
     name: 'Model',
     width: '2fr',
-    cell: ({ endpoint: { provider, model } }) => <Name of={`${provider}/${model ?? 'as requested'}`} />,
+    cell: ({ endpoint: { model } }) =>
+      model === null ? <span class="faint">the one that a call names</span> : <Name of={model} />,
   },
   { name: 'Address', width: '2fr', cell: ({ endpoint: { origin } }) => <Name of={origin} /> },
   {

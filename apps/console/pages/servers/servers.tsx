@@ -48,6 +48,7 @@ const COLUMNS: readonly Column<Server>[] = [
     name: 'Server',
     width: '2fr',
     isMain: true,
+    isTitle: true,
     cell: ({ id }) => (
       <a href={linkTo('servers', id)}>
         <Name of={id} />

@@ -110,7 +110,13 @@ test('calls are added up by group, with currencies apart, refusals, tokens and e
     usage: { prompt: 3, completion: 4 },
   }
   totals.add([
-    line(1, { ...rec, costMicros: 5, currency: 'USD', energy: { microWh: { min: 1, max: 2 } } }),
+    line(1, {
+      ...rec,
+      facts: { groups: ['research', 'sales'] },
+      costMicros: 5,
+      currency: 'USD',
+      energy: { microWh: { min: 1, max: 2 } },
+    }),
     line(2, { ...rec, costMicros: 7, currency: 'EUR', user: 'uma' }),
     line(3, { ...rec, agent: 'b', result: 'denied' }),
   ])
@@ -128,6 +134,15 @@ test('calls are added up by group, with currencies apart, refusals, tokens and e
   )
   assert.deepEqual([first?.promptTokens, first?.completionTokens, first?.minMicroWh, first?.maxMicroWh], [6, 8, 1, 2])
   assert.deepEqual([second?.name, second?.denied], ['n/b', 1])
+  assert.deepEqual(
+    totals.by('group').map(({ name, calls }) => [name, calls]),
+    [
+      ['no group', 2],
+      ['research', 1],
+      ['sales', 1],
+    ],
+    'a call counts in each group of its user',
+  )
   assert.deepEqual(
     totals.by('day').map(({ name, calls }) => [name, calls]),
     [['2026-01-01', 3]],

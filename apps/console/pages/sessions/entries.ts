@@ -115,6 +115,13 @@ function targetOf(rec: Line['rec']): string {
   return parts.length === 0 ? (textIn(rec, 'op') ?? rec.kind) : parts.join('/')
 }
 
+/** The reason of a decision, unless it repeats policy and rule. */
+function reasonIn(rec: Line['rec']): string | null {
+  const reason = textIn(rec, 'reason')
+  if (reason === 'scope') return 'allowed by the scopes of the token'
+  return reason?.startsWith('rule ') && textIn(rec, 'rule') !== null ? null : reason
+}
+
 function detailOf(rec: Line['rec']): string {
   const policy = textIn(rec, 'policy')
   const rule = textIn(rec, 'rule')
@@ -122,7 +129,7 @@ function detailOf(rec: Line['rec']): string {
   return [
     textIn(rec, 'code'),
     policy === null ? null : rule === null ? policy : `${policy}#${rule}`,
-    textIn(rec, 'reason'),
+    reasonIn(rec),
     textIn(rec, 'by'),
     Array.isArray(labels) ? `labels: ${labels.join(', ')}` : null,
   ]

@@ -26,7 +26,7 @@ export function SessionMoney({ lines, isWhole }: { readonly lines: readonly Line
 }
 
 const COLUMNS: readonly Column<Total>[] = [
-  { name: 'Tool or route', width: '3fr', isMain: true, cell: ({ name }) => <Name of={name} /> },
+  { name: 'Tool or route', width: '3fr', isMain: true, isTitle: true, cell: ({ name }) => <Name of={name} /> },
   {
     name: 'Cost',
     width: '9rem',

@@ -110,6 +110,7 @@ const COLUMNS: readonly Column<Session>[] = [
     name: 'Session',
     width: '3fr',
     isMain: true,
+    isTitle: true,
     cell: ({ id }) => (
       <a href={linkTo('sessions', id)} title={plainText(id)}>
         <Name of={id} />
@@ -123,6 +124,7 @@ const COLUMNS: readonly Column<Session>[] = [
     name: 'Denied',
     width: '5rem',
     isNumber: true,
+    isMain: true,
     cell: ({ denied }) => <span class={denied > 0 ? 'bad-text' : ''}>{count(denied)}</span>,
   },
   {

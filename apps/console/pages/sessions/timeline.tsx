@@ -58,6 +58,7 @@ function columnsOf(from: number, to: number): readonly Column<Entry>[] {
       name: 'Target',
       width: '2fr',
       isMain: true,
+      isTitle: true,
       cell: ({ target }) => (
         <span title={plainText(target)}>
           <Name of={target} />
