@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { canonicalJson } from '@plat/core'
-import { listening, tempFolder } from '@plat/testkit/local'
+import { listening, tempFolder } from './local.ts'
 
 /** A small Rekor for both protocols, which verifies entries as the real one does and returns proofs. */
 export interface TestLog {

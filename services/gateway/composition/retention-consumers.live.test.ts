@@ -13,7 +13,7 @@ import { EvidenceMaker } from '../evidence/objects/make.ts'
 import { EvidenceStore } from '../evidence/objects/store.ts'
 import { createOffline } from '../evidence/offline/index.ts'
 import { createTransparency } from '../evidence/transparency/index.ts'
-import { startLog } from '../evidence/transparency/testing/log.ts'
+import { startLog } from '@plat/testkit/transparency-log'
 import { TOKEN } from '../testing/started.ts'
 import { DAY_MS, type Fixture, fill, listed, setUp, stillHere, untilPass } from './testing/retention.ts'
 

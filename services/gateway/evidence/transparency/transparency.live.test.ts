@@ -11,13 +11,13 @@ import { checkpointsPath, EXIT_CODES, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { wholeLines } from '@plat/testkit/ledger'
 import { listening, tempFolder } from '@plat/testkit/local'
+import { startLog, type TestLog } from '@plat/testkit/transparency-log'
 import { until } from '@plat/testkit/until'
 import { createGatewayMetrics } from '../../metrics.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 import { createAudit } from '../audit/index.ts'
 import { keyFiles, type TestKey } from '../audit/testing/keys.ts'
 import { createTransparency } from './index.ts'
-import { startLog, type TestLog } from './testing/log.ts'
 
 /** A gateway that anchors checkpoints in `log` on demand. */
 async function setUp(t: TestContext, key: TestKey, own: object) {
