@@ -20,8 +20,15 @@ const SPOKEN = `[document.title, ...document.querySelectorAll('[title], [aria-la
 
 let plat: TestConsole
 
+/** Labels of a resource, as long as they can be, and one that a token brings. Other characters than printable ASCII without spaces are refused. */
+const LABELS = ['<img/src=x/onerror=window.hacked=1>', '"><script>window.hacked=1</script>', 'l'.repeat(64)]
+const INHERITED = '<svg/onload=window.hacked=1>'
+
 before(async () => {
-  plat = await startConsole({ people: { [PERSON]: ['leads', 'owners'] } })
+  plat = await startConsole({
+    people: { [PERSON]: ['leads', 'owners'] },
+    additions: () => ({ toolLabels: { list_notes: { taints: LABELS } } }),
+  })
 })
 
 after(() => plat.close())
@@ -157,5 +164,50 @@ test(
     await all.page.getByText(MARKUP, { exact: true }).waitFor()
     await all.open('costs?by=user')
     await all.page.locator('main .hidden-char', { hasText: 'U+202E' }).first().waitFor()
+  },
+)
+
+test(
+  'taint labels are text in sessions, approvals, records and searches, and do not break the layout',
+  TIMEOUT,
+  async (t) => {
+    const session = 'labelled'
+    const call = (args: object) =>
+      plat.callTool({ session, tool: 'delete_note', args, user: 'uma', inheritedTaints: [INHERITED] })
+    const story = await openStory(t, plat)
+    const { page, open } = story
+    const first = call({ name: 'one' })
+    await open(`approvals?session=${session}`)
+    await page.getByRole('link', { name: 'notes/delete_note' }).click()
+    await page.getByRole('button', { name: 'Approve a' }).click()
+    await page.getByLabel('this call, and later calls of this tool in this session').check()
+    await page.getByRole('dialog').getByRole('button', { name: 'Approve', exact: true }).click()
+    await first
+    // The labels of this result end the approval for the session.
+    await plat.callTool({ session, tool: 'list_notes', user: 'uma', inheritedTaints: [INHERITED] })
+    await waitForOutcomes(plat, session, 2)
+    const path = await holdCall(t, plat, { session, args: { name: 'two' } })
+    const id = `sessions/default%2Fassistant%2F${session}`
+    const search = `q=${encodeURIComponent(LABELS[0] ?? '')}`
+    await assertHarmless(story, [
+      ...['now', 'sessions', `sessions?${search}`, 'sessions?only=labelled', id],
+      ...['approvals', `approvals?session=${session}`, path],
+      ...['ledger', `ledger?session=${session}`, `ledger?text=${encodeURIComponent(INHERITED)}`],
+      ...['costs?by=session', 'policy', 'servers', 'access'],
+    ])
+    await open(id)
+    await page.getByText('not in force').waitFor()
+    await page.getByText(INHERITED).first().waitFor()
+    await open(`sessions?${search}`)
+    await page.getByText('1 row', { exact: true }).waitFor()
+    await open(`ledger?session=${session}&text=taintsAdded`)
+    await page
+      .getByRole('row', { name: /outcome.*list_notes/ })
+      .getByRole('link')
+      .click()
+    await page.locator('.json-line').first().waitFor()
+    await page.evaluate("document.querySelector('.json-box').scrollTop = 1e6")
+    await page.locator('.json', { hasText: LABELS[0] ?? '' }).waitFor()
+    await story.assertCalm('the record with the labels')
   },
 )
