@@ -24,6 +24,7 @@ import { a2aPlane, mcpPlane, modelPlane, sharedMcpPlane } from './composition/pl
 import { previewOf } from './composition/preview.ts'
 import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
+import { QuoteSum } from './decide/budgets/index.ts'
 import type { PinsFeature, ServerPins } from './decide/pins/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { createOpenApi } from './openapi/document.ts'
@@ -81,6 +82,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const sandboxes = await startSandboxes(shared, features)
   const infra = startInfra(shared, features)
   const runner = createPipeline(shared, { ...features, pins, sandboxes, infra, mcp })
+  model.judgeWith({ run: runner.nested, ids: shared.ids, sum: () => new QuoteSum() })
   const { config, metrics, audit, live } = shared
   const admin = await startAdmin(shared)
   const { authenticate } = admin

@@ -199,7 +199,7 @@ export const agentFields: Fields = {
   modelRoutes: { ...strings, maxItems: 64 },
   'modelRoutes[]': { ...string, pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' },
   modelUses: { ...strings, maxItems: 8 },
-  'modelUses[]': { ...string, enum: ['images', 'audio', 'files'] },
+  'modelUses[]': { ...string, enum: ['images', 'audio', 'files', 'batches'] },
   a2a: object,
   ...below('a2a', a2a),
 }

@@ -38,6 +38,7 @@ function inOrder(rec: Rec, stamp: Stamp) {
     argsSha256: rec.argsSha256,
     at: stamp.at,
     attempts: rec.attempts,
+    batch: rec.batch,
     bytesDown: rec.bytesDown,
     bytesUp: rec.bytesUp,
     call: rec.call,

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
+import type { BatchRequests } from './batch.ts'
 import type { Fact, Facts } from './facts.ts'
 import type { Operation } from './operation.ts'
 import type { CountHit } from './redactor.ts'
@@ -86,6 +87,8 @@ export interface Body {
   readonly inputs?: Uint8Array | null
   /** The bytes of the message's metadata (`_meta`); absent or null: none. */
   readonly meta?: Uint8Array | null
+  /** The requests of a batch, each of which was judged; absent: it is none. */
+  readonly batch?: BatchRequests
   /** The limit of output tokens that the gateway set in the request; absent or null: it set none. */
   readonly maxTokens?: number | null
 }

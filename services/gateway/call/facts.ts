@@ -109,6 +109,8 @@ export interface Target {
   readonly builtin: boolean
   /** Requirements of a built-in server in addition to policy; absent: none. */
   readonly requirements?: CallRequirements
+  /** The response has the results of a batch, one in each line; absent: it has not. */
+  readonly results?: true
   /** Accounts of model providers that store what the request names, all of which the caller owns; absent: it names nothing. */
   readonly accounts?: ReadonlySet<string>
 }

@@ -1,3 +1,4 @@
+export { BATCH_PRICE, type BatchRequests, type BatchUse, holdOfBatch, isHoldOfBatch } from './batch.ts'
 export {
   type BuiltinServer,
   type BuiltinTool,
@@ -48,7 +49,15 @@ export {
 } from './facts.ts'
 export { definedTools, searchesByItself, switchedOnTools } from './hosted.ts'
 export { MEDIA_UNITS, type MediaDemand, type MediaUse, MODEL_SCOPES, modelScopeOf } from './media.ts'
-export { ALL_ROUTES, ALL_SERVERS, type Operation, SANDBOX_USAGE } from './operation.ts'
+export {
+  ALL_ROUTES,
+  ALL_SERVERS,
+  BATCH_USAGE,
+  isBesideModels,
+  isUsageBesideCalls,
+  type Operation,
+  SANDBOX_USAGE,
+} from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type {
   CountHit,

@@ -23,6 +23,7 @@ const SCOPES: Readonly<Partial<Record<Operation, string>>> = {
   'model.image': 'models.images:',
   'model.audio': 'models.audio:',
   'model.file': 'models.files:',
+  'model.batch': 'models.batches:',
 }
 const CHAT_SCOPE = 'models:'
 

@@ -14,6 +14,8 @@ export type Operation =
   | 'model.image'
   | 'model.audio'
   | 'model.file'
+  | 'model.batch'
+  | 'model.line'
   | 'model.info'
   | 'a2a.send'
   | 'a2a.follow'
@@ -24,8 +26,21 @@ export type Operation =
   | 'liveview'
   | 'infra'
 
+/** Returns whether calls of this operation name no model: their targets name an endpoint of the provider instead. */
+export function isBesideModels(operation: Operation): boolean {
+  return operation === 'model.file' || operation === 'model.batch'
+}
+
 /** `op` of records of a sandbox's usage. It is not a call, so it has no row in the matrix, but its cost counts like that of a call. */
 export const SANDBOX_USAGE = 'usage.sandbox'
+
+/** `op` of the records of what a batch has used, written when its results are known. */
+export const BATCH_USAGE = 'usage.batch'
+
+/** Returns whether records with this `op` are about usage beside calls. */
+export function isUsageBesideCalls(op: unknown): boolean {
+  return op === SANDBOX_USAGE || op === BATCH_USAGE
+}
 
 /** Server of requests to the address of all MCP servers that none of them receives as it is; no server has this name. */
 export const ALL_SERVERS = '*'

@@ -1,3 +1,4 @@
+import type { BatchUse } from './batch.ts'
 import type { ErrorCode } from './errors.ts'
 import type { MediaUse } from './media.ts'
 
@@ -24,6 +25,8 @@ export interface Outcome {
   readonly costMicros: number
   /** Images, characters or seconds of sound, as reported or as sent; absent: the call has none. */
   readonly media?: MediaUse
+  /** The batch that the call created; absent: none. */
+  readonly batch?: BatchUse
   readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
   readonly frames: number
   readonly bytesUp: number

@@ -1,3 +1,4 @@
+import { batchCharging } from './batches.ts'
 import { startCallers } from './callers.ts'
 import { startContent } from './content.ts'
 import { startCopies } from './copies.ts'
@@ -26,6 +27,7 @@ export async function startFeatures(shared: Shared, sinks: Sinks) {
   const { policies, budgets, energy } = decisions
   const files = [memory, servers, models, agents, content.guards, policies, budgets, energy]
   await Promise.all(files.map((feature) => feature.check()))
+  await targets.batches.begin(batchCharging(shared, { ...callers, ...decisions, sessions }))
   // Reports that were not finished are charged at once, which needs the budgets.
   const usage = await startUsage(shared, { ...callers, ...decisions, sessions })
   return {

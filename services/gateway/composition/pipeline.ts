@@ -23,7 +23,14 @@ import {
   mcpTexts,
   type TaskPlane,
 } from '../planes/mcp/index.ts'
-import { createAnswerRedactReview, createKeepReview, createMeter, modelTexts } from '../planes/model/index.ts'
+import {
+  createAnswerRedactReview,
+  createBatchReview,
+  createKeepReview,
+  createMeter,
+  modelTexts,
+} from '../planes/model/index.ts'
+import { batchStore } from './batches.ts'
 import type { Features } from './features.ts'
 import type { Infra } from './infra.ts'
 import type { Sandboxes } from './sandbox.ts'
@@ -91,6 +98,7 @@ function reviewsOf(features: Features & Callees, redactor: Dlp['redactor']) {
     createBindReview(agents.owners),
     features.mcp.taskReview,
     createStoredReview(features),
+    createBatchReview(batchStore(features)),
     createListReview(({ snapshot, facts: { identity, target } }, tools) => {
       const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
       return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)

@@ -12,14 +12,14 @@ import {
   type ServerPlane,
   type TaskPlane,
 } from '../planes/mcp/index.ts'
-import { createModelPlane, ResponseCache, Spool } from '../planes/model/index.ts'
+import { type BatchingPlane, createModelPlane, ResponseCache, Spool } from '../planes/model/index.ts'
 import { uploadShares } from '../targets/models/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
-export function modelPlane(shared: Shared, { models, stored, budgets, revocations }: Features): Plane {
+export function modelPlane(shared: Shared, { models, stored, budgets, revocations }: Features): BatchingPlane {
   const { config, clock, metrics, log, keep } = shared
   const { isRevoked } = revocations
   const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))

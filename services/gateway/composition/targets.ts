@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { createCredentials } from '../authn/credentials/index.ts'
 import type { Authenticator } from '../authn/identity/index.ts'
 import { createTokenVault } from '../authn/token-vault/index.ts'
@@ -8,7 +9,7 @@ import { createScreens } from '../content/dlp/index.ts'
 import { createTaint } from '../decide/taint/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import { createAgents } from '../targets/a2a/index.ts'
-import { createModels, StoredContents } from '../targets/models/index.ts'
+import { BatchBook, createModels, StoredContents } from '../targets/models/index.ts'
 import { createServers, registrySlot } from '../targets/servers/index.ts'
 import { startBuiltins } from './builtins.ts'
 import type { Callers } from './callers.ts'
@@ -31,6 +32,7 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
   const serveApi = createApiServers({ ...shared, credentials, upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000 })
   const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins, serveApi }))
   const stored = keep(await StoredContents.open(shared))
+  const batches = keep(await BatchBook.open({ ...shared, replica: hostname() }))
   const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller), owners: stored }))
   const agents = keep(
     await createAgents({
@@ -39,5 +41,5 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
       labels: taint,
     }),
   )
-  return { vault, credentials, taint, memory, servers, models, stored, agents }
+  return { vault, credentials, taint, memory, servers, models, stored, batches, agents }
 }

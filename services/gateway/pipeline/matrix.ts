@@ -171,6 +171,23 @@ export const matrix = {
     reviews: ['redact', 'guard', 'bind', 'mark'],
     note: 'owner of the file only; lists have only own files; taints, policy: if `modelPolicy` is `policy`; redact: not the files',
   },
+  'model.batch': {
+    ...emptyRow,
+    covers: 'batches, messages/batches: created, listed, read, cancelled, deleted; results',
+    built: true,
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['bind', 'redact', 'guard', 'mark'],
+    note: 'owner of the batch only; taints, policy: if `modelPolicy` is `policy`; reserve: the most that all its requests can cost, until the results are known',
+  },
+  'model.line': {
+    ...emptyRow,
+    covers: 'one request of a batch, judged when the file is uploaded and when the batch is created',
+    built: true,
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'reserve'],
+    record: 'denials',
+    parent: true,
+    note: 'what would need an approval is denied; reserve: computed only, and held for the whole batch',
+  },
   'model.info': {
     ...emptyRow,
     covers: 'models, messages/count_tokens',
@@ -259,6 +276,8 @@ export const scopeOnlyModels: Matrix = {
   'model.image': withoutPolicy(matrix['model.image']),
   'model.audio': withoutPolicy(matrix['model.audio']),
   'model.file': withoutPolicy(matrix['model.file']),
+  'model.batch': withoutPolicy(matrix['model.batch']),
+  'model.line': withoutPolicy(matrix['model.line']),
 }
 
 function withoutPolicy(row: Row): Row {

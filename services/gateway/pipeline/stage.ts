@@ -102,7 +102,7 @@ export interface RunningReview {
   skim?(run: FrameRun): void
   /** Called exactly once. If `how` is `complete`, returns the frames that were held back; otherwise returned frames are not sent. */
   end(how: Ending): FrameVerdict
-  tally?(): Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>
+  tally?(): Pick<Outcome, 'usage' | 'usageSource' | 'costMicros' | 'batch'>
 }
 
 /** Checks a response, frame by frame. */

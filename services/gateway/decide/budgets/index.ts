@@ -9,7 +9,7 @@ import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type Charging, createCharging } from './book/charge.ts'
 import { type KeeperOptions, keepTotals } from './book/keeper.ts'
 import { watchBudgets } from './caps/watch.ts'
-import { createMediaPrice, createPrice, createToolMeter } from './meter.ts'
+import { createBatchPrice, createMediaPrice, createPrice, createToolMeter } from './meter.ts'
 import { createBudgetMetrics } from './metrics.ts'
 import { type BudgetsConfig, type OpeningLimits, statePath, totalOf } from './opening.ts'
 import { withContexts } from './pricing/context.ts'
@@ -20,6 +20,7 @@ import { alertReached, sendAlerts } from './send-alerts.ts'
 import { createReserveStage } from './stage.ts'
 
 export type { Charging } from './book/charge.ts'
+export { QuoteSum } from './book/quote.ts'
 export { budgetCurrencyOf } from './currency.ts'
 export { type OpeningLimits, openLimits } from './opening.ts'
 export { pricingSlot } from './pricing/pricing.ts'
@@ -45,6 +46,8 @@ export interface Budgets {
   /** Counters other than money: requests per minute of an endpoint. */
   readonly limits: Limits
   readonly toolMeter: Review<'target'>
+  /** Returns the price of the usage of a request in a batch, in micro-units; 0 without a price. */
+  readonly batchPrice: (priced: PricedModel, options: readonly string[], usage: Usage) => number
   /** Charges usage outside calls. */
   readonly charging: Charging
   readonly routes: AdminRoutes
@@ -86,7 +89,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
     }),
     ...{ price: createPrice(demandOf), mediaPrice: createMediaPrice(demandOf), affords: createAffords(demandOf) },
     limits: counters.limits,
-    toolMeter: createToolMeter(),
+    ...{ toolMeter: createToolMeter(), batchPrice: createBatchPrice(snapshots) },
     charging: createCharging({
       limits: counters.limits,
       table: () => budgets.of(snapshots.current),

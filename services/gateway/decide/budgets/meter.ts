@@ -1,4 +1,11 @@
-import type { Call, DemandOf, Usage } from '../../call/index.ts'
+import {
+  BATCH_PRICE,
+  type Call,
+  type DemandOf,
+  type PricedModel,
+  type Snapshots,
+  type Usage,
+} from '../../call/index.ts'
 import { type Review, review } from '../../pipeline/stage.ts'
 import { mediaCost, type UsedMedia } from './pricing/media.ts'
 import { costOf } from './pricing/price.ts'
@@ -19,6 +26,14 @@ export function createMediaPrice(demandOf: DemandOf): (call: Call<'target'>, use
     const demand = demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced)
     return price === null || !demand?.media ? null : mediaCost(price, demand.media, used)
+  }
+}
+
+/** Returns the price of the usage of a request in a batch, by the prices in force, in micro-units; 0 if the model has no price. */
+export function createBatchPrice(snapshots: Snapshots) {
+  return (priced: PricedModel, options: readonly string[], usage: Usage): number => {
+    const price = snapshots.current.get(pricingSlot).model(priced, [...options, BATCH_PRICE])
+    return price === null ? 0 : costOf(price, usage)
   }
 }
 

@@ -22,8 +22,9 @@ import {
   type Snapshot,
 } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
+import { Quote } from './book/quote.ts'
 import type { TemplateCounters } from './book/template-counters.ts'
-import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
+import { type Applied, BudgetItem, isMoney, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import { minuteItem, smaller } from './minutes.ts'
 import { mediaHold } from './pricing/media.ts'
@@ -71,7 +72,7 @@ export interface ReserveOptions {
   readonly onFault?: (error: unknown) => void
 }
 
-/** Settles every item of a hold at its held amount. */
+/** Each item is settled at its held amount. */
 const AS_HELD: ReadonlyMap<string, number> = new Map()
 
 type DecidedCall = Call<'identity' | 'target' | 'decision'>
@@ -208,6 +209,7 @@ class Reserve {
     budgeted: BudgetedDemand | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
+    if (call.operation === 'model.line') return given(new Quote(call.id, items), body)
     const { limits, clock, templates, calendar } = this.#options
     const { identity } = call.facts
     if (items.length > MAX_COUNTERS) return tooManySubjects()
@@ -283,6 +285,7 @@ class Reserve {
 
   settle(call: Call<'identity' | 'target' | 'hold'>, outcome: Outcome): void | Promise<void> {
     const { hold } = call.facts
+    if (call.operation === 'model.line') return
     if (!outcome.forwarded) {
       this.#settleTemplates(call, hold?.items ?? [], () => 0)
       return hold?.release()
@@ -357,10 +360,6 @@ function ratesOf({ facts: { decision, target } }: DecidedCall): readonly HoldIte
 }
 
 const NOTHING_HELD = { hold: null } as const
-
-function isMoney({ budget }: Applied): boolean {
-  return budget.unit === 'micros'
-}
 
 /** Drops the most expensive endpoint: another one may fit the remaining budget. Returns null if there is no other. */
 function withoutDearest(budgeted: BudgetedDemand | null): BudgetedDemand | null {

@@ -1,5 +1,5 @@
 import { isObject, type PoolObserver, poolTable, type SharedPool, watchedPool } from '@plat/core'
-import { SANDBOX_USAGE } from '../../call/index.ts'
+import { isUsageBesideCalls } from '../../call/index.ts'
 
 /** Maximum number of listed sessions, in total and per agent; beyond, those that were idle for longest are forgotten. */
 export const MAX_SESSIONS = poolTable.listed_sessions.total
@@ -59,8 +59,8 @@ export class SessionBook {
     if (typeof namespace !== 'string' || typeof agent !== 'string' || typeof session !== 'string') return
     const entry = this.#find(namespace, agent, session) ?? this.#begin({ namespace, agent, session, at })
     if (typeof rec.costMicros === 'number') entry.spentMicros += rec.costMicros
-    // Sandbox usage is not a call of the session and no activity.
-    if (rec.op === SANDBOX_USAGE) return
+    // Usage of sandboxes and batches is not a call of the session and no activity.
+    if (isUsageBesideCalls(rec.op)) return
     entry.calls++
     if (rec.action === 'deny') entry.denied++
     if (at < entry.startedAt) entry.startedAt = at

@@ -125,7 +125,7 @@ export class GatewayRequest implements RequestContext {
 }
 
 /** Usage and cost that the reviews counted. */
-export type Tally = Pick<Outcome, 'usage' | 'usageSource' | 'costMicros' | 'media'>
+export type Tally = Pick<Outcome, 'usage' | 'usageSource' | 'costMicros' | 'media' | 'batch'>
 export const nothingUsed: Tally = { usage: null, usageSource: 'none', costMicros: 0 }
 
 /** The facts of a call. All fields are set in the constructor, so that V8 gives all objects one hidden class. */

@@ -159,6 +159,7 @@ function outcomeOf(call: GovernedCall, { ending, denial }: CallEnd, monotonic: n
     usageSource: call.tally.usageSource,
     costMicros: call.tally.costMicros,
     ...(call.tally.media !== undefined && { media: call.tally.media }),
+    ...(call.tally.batch !== undefined && { batch: call.tally.batch }),
     attempts: call.attempts,
     frames: call.frames,
     bytesUp: call.bytesUp,

@@ -132,6 +132,7 @@ export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Deni
     model: model ? (target.tool ?? undefined) : undefined,
     maxTokens: call.body?.maxTokens ?? undefined,
     media: outcome.media === undefined ? undefined : { count: outcome.media.count, unit: outcome.media.unit },
+    batch: batchIn(outcome),
     endpoint: outcome.attempts.at(-1)?.endpoint,
     energy: model ? more.estimate?.(call, outcome) : undefined,
     attempts: outcome.attempts.map(({ endpoint, ms, status }) => ({ endpoint, ms: Math.round(ms), status })),
@@ -143,6 +144,10 @@ export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Deni
     taintsCleared: labelsOf(call.markings, 'cleared'),
     parent: call.plan.row.parent ? (call.parent ?? undefined) : undefined,
   }
+}
+
+function batchIn({ batch }: Outcome) {
+  return batch === undefined ? undefined : { id: batch.id, requests: batch.requests, sha256: batch.sha256 }
 }
 
 /** Returns each label once, or undefined if there is none. */

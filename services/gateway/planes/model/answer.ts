@@ -45,7 +45,7 @@ export function refusal(request: Omit<RefusedModelCall, 'dialect'>): {
 /** The terminal error of a stream whose head has been sent. Nothing follows that says its end: clients would take the answer for complete. Null: sound has none. */
 export function terminalError(call: Call, denial: Denial, now: number): ModelFrame | null {
   const { body } = call
-  if (call.method === 'files/content') return null
+  if (call.method === 'files/content' || call.method === 'messages/batches/results') return null
   if (body instanceof ModelBody && body.dialect.answer?.(body.value) === 'audio') return null
   const dialect = call.body instanceof ModelBody ? call.body.dialect : chat
   return ModelFrame.errorEvent(Buffer.from(dialect.errorEvent(errorJson({ call, denial, dialect, now }))))

@@ -1,4 +1,12 @@
-import { type Call, type ModelDemand, type PricedModel, type Snapshot, searchesByItself } from '../../call/index.ts'
+import {
+  BATCH_PRICE,
+  type Call,
+  isBesideModels,
+  type ModelDemand,
+  type PricedModel,
+  type Snapshot,
+  searchesByItself,
+} from '../../call/index.ts'
 import { imageTokensAtMost } from './dialects/images.ts'
 import { answeredBy } from './note.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
@@ -24,10 +32,11 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const { body, snapshot } = call
     const { key, tool } = call.facts.target
     // Files are not charged.
-    if (!(body instanceof ModelBody) || tool === null || call.operation === 'model.file') return null
+    if (!(body instanceof ModelBody) || tool === null || isBesideModels(call.operation)) return null
     const way = route(snapshot, key)
     if (way === null) return null
     const answering = answeredBy(call)
+    const isLine = call.operation === 'model.line'
     const { inputTokensAtMost, options, choices, maxTokens } = body.request
     const inputTokens = inputBound(body, way, call.name)
     return {
@@ -36,11 +45,12 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       inputTokens: inputTokens ?? inputTokensAtMost,
       bounded: inputTokens !== null,
       openEnd: openEndIn(body, way, call.name),
-      options,
+      options: isLine ? [...options, BATCH_PRICE] : options,
       choices,
       maxTokens,
       routeMaxTokens: way.maxTokensPerRequest,
-      tokensPerMinute: way.tokensPerMinute,
+      // The provider decides in which minutes it executes a batch.
+      tokensPerMinute: isLine ? null : way.tokensPerMinute,
       media: body.dialect.media?.(body.value, body instanceof UploadBody ? body.files : []) ?? null,
       clamp: (tokens) => withMaxTokens(body, tokens, way.takesCompletionTokens(tool)),
     }
@@ -92,7 +102,7 @@ export interface AnsweringModel {
 export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<DemandRoute, 'endpoints'> | null) {
   return (call: Call<'target'>): AnsweringModel | null => {
     const { key, kind } = call.facts.target
-    const way = kind === 'model' && call.operation !== 'model.file' ? route(call.snapshot, key) : null
+    const way = kind === 'model' && !isBesideModels(call.operation) ? route(call.snapshot, key) : null
     if (way === null) return null
     const endpoint = answeredBy(call) ?? way.endpoints[0]
     return { key: pricedOf(endpoint, call).key, region: endpoint.region }

@@ -10,6 +10,7 @@ const DONE = Buffer.from('[DONE]')
 const DATA = Buffer.from('data: ')
 const BLANK_LINE = Buffer.from('\n\n')
 const LF = 0x0a
+const LINE_END = Buffer.of(LF)
 const CR = 0x0d
 
 /**
@@ -53,6 +54,13 @@ export class ModelFrame implements Frame {
     if (!isUtf8(body)) throw new InvalidResponseError('a text that is not UTF-8')
     const value = { text: Buffer.from(body).toString('utf8') }
     return new ModelFrame('final', body, { json: Buffer.from(JSON.stringify(value)), value, isEvent: false })
+  }
+
+  /** A line of results. Throws `InvalidResponseError` where it is not an object in strict JSON. */
+  static line(json: Uint8Array): ModelFrame {
+    const value = readJson(json)
+    if (!isObject(value)) throw new InvalidResponseError('a result that is not a JSON object')
+    return new ModelFrame('partial', Buffer.concat([json, LINE_END]), { json, value, isEvent: true })
   }
 
   /** A piece of a body that no review reads, such as sound. */

@@ -7,6 +7,7 @@ import {
   deny,
   type Frame,
   type Identity,
+  isBesideModels,
   isDenial,
   type Parsed,
   type PricedModel,
@@ -24,15 +25,16 @@ import { type CallersModels, type FileLists, listFiles, listModels, type ModelLi
 import { TemplateCache } from './events/templates.ts'
 import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
 import { noteForwarded } from './note.ts'
-import { read } from './read.ts'
+import { type BatchReader, createBatchReader, type JudgeOptions, type JudgingPlane, read } from './read.ts'
 import { translatedFor } from './translate/translated.ts'
 import type { UploadLimits } from './uploads/spool.ts'
-import { Addresses, type Credentials, fileAddress, type ModelEndpoint } from './upstream/endpoint.ts'
+import { Addresses, batchAddress, type Credentials, fileAddress, type ModelEndpoint } from './upstream/endpoint.ts'
 import { type Failover, kindOf, type LatencyMeter, type Turn, tryInTurn } from './upstream/failover.ts'
 import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
 import { Retries, RetryBudget, type RetryPolicy } from './upstream/retries.ts'
 
+export { type BatchStore, createBatchReview } from './batches/reader.ts'
 export { ResponseCache } from './cache/cache.ts'
 export { createAnswered, createDemand } from './demand.ts'
 export { createMeter } from './meter.ts'
@@ -98,11 +100,17 @@ export interface ModelPlaneOptions extends UploadLimits, Omit<Forwarder, 'circui
  * The plane of `/llm/v1`, `/llm/anthropic` and `/llm/<route>/v1`: the endpoints of OpenAI's and Anthropic's APIs. A request that the provider supports is forwarded
  * unchanged; a chat completion is translated for providers with another API.
  */
-export function createModelPlane(options: ModelPlaneOptions): Plane {
+export function createModelPlane(options: ModelPlaneOptions): BatchingPlane {
   return new ModelPlane(options)
 }
 
-class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists {
+/** The plane, which judges requests of batches with the runner that runs it. */
+export interface BatchingPlane extends Plane {
+  /** Until it is called, batches are refused. */
+  judgeWith(options: JudgeOptions): void
+}
+
+class ModelPlane implements BatchingPlane, JudgingPlane, UploadLimits, Forwarder, Failover, ModelLists {
   readonly clock: Clock
   readonly dialer: Forwarder['dialer']
   readonly attemptTimeoutMs: number
@@ -126,6 +134,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
   readonly #backoff: Backoff
   readonly #cache: ResponseCache
   readonly #lists: FileLists
+  #batches: BatchReader | null = null
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
@@ -152,7 +161,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
 
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     const models = (scope: string) => this.#routes.directory(arrival.snapshot, identity, scope)
-    return read(arrival, identity, { limits: this, models })
+    return read(arrival, identity, { limits: this, models, batches: this.#batches })
   }
 
   models({ snapshot, facts: { identity } }: Call<'identity'>): CallersModels {
@@ -176,7 +185,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
     const sent = head === 'sent'
     noteForwarded(call.wire)
-    if (call.operation === 'model.file') return this.#files(call, route, sent)
+    if (isBesideModels(call.operation)) return this.#stored(call, route, sent)
     const { cache: policy } = route
     if (policy === null || call.body === null) return this.#send(call, route, sent)
     const [first] = route.endpoints
@@ -193,27 +202,29 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     if (route.endpoints.length > 1 || route.retries !== null) return this.#inTurn(call, route, sent)
     if (!this.credentials.isReady(endpoint))
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-    const model = call.operation === 'model.file' ? null : call.facts.target.tool
+    const model = isBesideModels(call.operation) ? null : call.facts.target.tool
     const context = this.#contextFor({ call, endpoint, sent, movesOn: never }, model)
     if (isDenial(context)) return context
     return whenReady(this.rates.take(endpoint, call), forwarded, this, context)
   }
 
-  /** Files are stored at one endpoint, and no other is tried. */
-  #files(
+  /** Files and batches are stored at one endpoint, and no other is tried. */
+  #stored(
     call: Call<'identity' | 'target' | 'hold'>,
     route: ModelRoute,
     sent: boolean,
   ): Denial | Promise<Reply | Denial> {
     const endpoint = route.endpoints.find((one) => this.unfit(one, call) === null)
     if (endpoint === undefined)
-      return deny('upstream_error', `the endpoint of ${call.server} that stores the files cannot serve the call`)
-    if (call.method !== 'files/list') return this.#send(call, { ...route, endpoints: [endpoint], retries: null }, sent)
+      return deny('upstream_error', `the endpoint of ${call.server} that stores them cannot serve the call`)
+    if (!call.method.endsWith('/list'))
+      return this.#send(call, { ...route, endpoints: [endpoint], retries: null }, sent)
     const turn = { call, endpoint, sent, movesOn: never }
     const request = (id: string): Forwarding | Denial => {
       const context = this.#contextFor(turn, null)
       if (isDenial(context)) return context
-      return new Forwarding(this, { ...context, address: fileAddress(endpoint.upstream, call.method, id) })
+      const addressOf = call.operation === 'model.batch' ? batchAddress : fileAddress
+      return new Forwarding(this, { ...context, address: addressOf(endpoint.upstream, call.method, id) })
     }
     return listFiles(this.#lists, call, { endpoint, request })
   }
@@ -238,6 +249,29 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     return new Retries({ route: server, policy, budget, backoff: this.#backoff, clock, metrics })
   }
 
+  batchEndpoint(
+    call: Call<'identity' | 'target' | 'hold'>,
+    { method, account }: Parameters<JudgingPlane['batchEndpoint']>[1],
+  ): ModelEndpoint | Denial {
+    const route = this.#routes.route(call.snapshot, call.facts.target.key)
+    const endpoint = route?.endpoints.find(
+      ({ wire, account: own }) => wire.native.has(method) && (account === null || own === account),
+    )
+    if (endpoint === undefined || !endpoint.wire.native.has(call.method))
+      return deny('not_built', `${call.method} in batches is not built yet in this version for this provider`)
+    const reason = this.unfit(endpoint, call)
+    if (reason === null) return endpoint
+    if (reason === 'model')
+      return deny('model_not_allowed', `the model is not allowed for ${call.facts.target.dataClass} data`)
+    return reason === 'residency'
+      ? deny('residency_denied', 'data of this class may not go to the endpoint of the batch')
+      : deny('upstream_error', `the endpoint of ${call.server} that executes batches cannot serve it: ${reason}`)
+  }
+
+  judgeWith(options: JudgeOptions): void {
+    this.#batches = createBatchReader(this, options)
+  }
+
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): ReturnType<Failover['unfit']> {
     if (!endpoint.wire.methods.has(call.method)) return 'dialect'
     if (call.facts.target.accounts?.has(endpoint.account) === false) return 'account'
@@ -245,7 +279,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
     const jurisdiction = endpoint.jurisdictionFor(call.name)
     const { dataClass } = call.facts.target
     if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
-    if (call.facts.target.tool === null || call.operation === 'model.file') return null
+    if (call.facts.target.tool === null || isBesideModels(call.operation)) return null
     const model = endpoint.modelFor(call.name)
     if (model === null || !this.#routes.allows(dataClass, model)) return 'model'
     return call.facts.hold === null || this.#affords(call, pricedOf(endpoint, call)) ? null : 'price'
@@ -253,7 +287,7 @@ class ModelPlane implements Plane, UploadLimits, Forwarder, Failover, ModelLists
 
   attempt(turn: Turn): Forwarding | Denial {
     const { call, endpoint } = turn
-    const namesModel = call.facts.target.tool !== null && call.operation !== 'model.file'
+    const namesModel = call.facts.target.tool !== null && !isBesideModels(call.operation)
     const context = this.#contextFor(turn, namesModel ? endpoint.modelFor(call.name) : null)
     return isDenial(context) ? context : new Forwarding(this, context)
   }

@@ -21,6 +21,16 @@ export const MODEL_METHODS = [
   'files/get',
   'files/content',
   'files/delete',
+  'batches',
+  'batches/list',
+  'batches/get',
+  'batches/cancel',
+  'messages/batches',
+  'messages/batches/list',
+  'messages/batches/get',
+  'messages/batches/cancel',
+  'messages/batches/delete',
+  'messages/batches/results',
 ] as const
 /** Why an endpoint of a route was skipped, by its name in metrics. */
 export const SKIP_REASONS = [

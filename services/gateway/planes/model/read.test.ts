@@ -35,6 +35,7 @@ async function answer(method: string, path: string, body?: string): Promise<stri
   const parsed = await read(arrival(method, path, body), testIdentity, {
     limits: { ...limits, ...noUploads },
     models: () => noModels,
+    batches: null,
   })
   return isDenial(parsed) ? parsed.code : `${parsed.operation} ${parsed.server} ${parsed.name}`
 }

@@ -1,4 +1,14 @@
-import { type Denial, deny, type Identity, modelScopeOf, type Parsed, type RequestContext } from '../../call/index.ts'
+import { whenReady } from '@plat/core'
+import {
+  type Denial,
+  deny,
+  type Identity,
+  isDenial,
+  modelScopeOf,
+  type Parsed,
+  type RequestContext,
+} from '../../call/index.ts'
+import { type BatchReader, isBatchEndpoint, judgedUpload, readBatches } from './batches/read.ts'
 import { dialectOf } from './dialects/all.ts'
 import {
   type CallersModels,
@@ -13,6 +23,8 @@ import { isFilesEndpoint, readFiles } from './stored/read.ts'
 import { scopeFault, useModelBody } from './uploads/request.ts'
 import type { UploadLimits } from './uploads/spool.ts'
 
+export { type BatchReader, createBatchReader, type JudgeOptions, type JudgingPlane } from './batches/reader.ts'
+
 /** `/llm/<route>/v1/<endpoint>`; names of routes are those of docs/spec/gateway.md and `<ns>.<agent>`. */
 const PATH = /^\/llm\/([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/v1\/([A-Za-z0-9/._:-]{1,256})$/
 
@@ -21,28 +33,44 @@ const ANTHROPIC = 'anthropic'
 
 const nothing = { name: null, body: null, parent: null } as const
 
+interface ReadOptions {
+  readonly limits: UploadLimits
+  readonly models: (scope: string) => CallersModels
+  /** Null: batches are refused. */
+  readonly batches: BatchReader | null
+}
+
 /** Names route, operation and model of a request. A route named `anthropic` keeps its address for callers that may use it. */
 export function read(
   arrival: RequestContext,
   identity: Identity,
-  { limits, models }: { readonly limits: UploadLimits; readonly models: (scope: string) => CallersModels },
+  { limits, models, batches }: ReadOptions,
 ): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path } = arrival.wire
   const unread = { arrival, identity, limits }
   const chats = () => models(modelScopeOf('model.generate'))
+  const readStored = (at: { readonly endpoint: string; readonly route: string | null }) => {
+    if (isBatchEndpoint(at.endpoint))
+      return batches === null
+        ? deny('not_built', 'batches cannot be judged here')
+        : readBatches(unread, at, { models, reader: batches })
+    if (!isFilesEndpoint(at.endpoint)) return null
+    const judged = (parsed: Parsed | Denial) =>
+      isDenial(parsed) || batches === null ? parsed : judgedUpload(unread, parsed, batches)
+    return whenReady(readFiles(unread, at, models), judged)
+  }
   const google = googleAddress(path)
   if (google !== null) return readGoogle(unread, google, chats)
   const [, server, endpoint] = PATH.exec(path) ?? []
   const shared = server === undefined || server === ANTHROPIC ? sharedEndpoint(path) : null
   if (shared !== null) {
     if (server === undefined || !chats().has(server))
-      return isFilesEndpoint(shared)
-        ? readFiles(unread, { endpoint: shared, route: null }, models)
-        : readShared(unread, shared, models)
+      return readStored({ endpoint: shared, route: null }) ?? readShared(unread, shared, models)
   }
   if (server === undefined || endpoint === undefined)
     return deny('unknown_route', 'the path is /llm/v1/ or /llm/<route>/v1/ and an endpoint such as chat/completions')
-  if (isFilesEndpoint(endpoint)) return readFiles(unread, { endpoint, route: server }, models)
+  const stored = readStored({ endpoint, route: server })
+  if (stored !== null) return stored
   const dialect = dialectOf(endpoint)
   if (dialect !== null) {
     if (method !== 'POST') return only('POST', method)

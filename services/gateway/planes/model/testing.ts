@@ -82,5 +82,5 @@ export const noUploads = {
   spool: new Spool({ dir: '', pool: new SharedPool({ name: 'upload_bytes', total: 0 }), ids: systemIds(systemClock) }),
   maxUploadBytes: 0,
   onSpoolFault() {},
-  files: { filesOf: () => [] },
+  files: { filesOf: () => [], batchesOf: () => [] },
 }

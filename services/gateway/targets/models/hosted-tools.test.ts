@@ -7,6 +7,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
+import { noOwners } from './stored/testing.ts'
 
 test('a request that refers to content at the provider may return foreign content', () => {
   const state = [
@@ -70,7 +71,7 @@ test('a searching model chosen by the caller counts as a provider-hosted tool, a
     settled() {},
     choice: { allows: () => true },
     labelsOf: () => [],
-    owners: { owns: () => false, labelsOf: () => [], refusalFor: () => null },
+    owners: noOwners,
   })
   const taintsOf = async (server: string, tools: string) => {
     const identity = { ...testIdentity, scopes: new Set([`models:${server}`]) }

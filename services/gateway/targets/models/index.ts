@@ -19,6 +19,8 @@ import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, type FileOwners, routesSlot } from './stage.ts'
 
+export { BatchBook, type BatchCharging } from './batches/book.ts'
+export type { BatchUsed, StoredBatch } from './batches/events.ts'
 export { uploadShares } from './config.ts'
 export type { RouteEndpoint } from './endpoint.ts'
 export type { Route } from './registry.ts'

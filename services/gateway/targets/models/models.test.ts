@@ -16,6 +16,7 @@ import { recordedMetrics } from '../../testing/metrics.ts'
 import { decodeModels } from './decode.ts'
 import { createModels, type ModelsOptions } from './index.ts'
 import { buildRoutes } from './registry.ts'
+import { noOwners } from './stored/testing.ts'
 
 const fixed: ModelRouteEntry = {
   upstream: 'http://static.example/v1/',
@@ -82,7 +83,7 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
     extraCA: null,
     env: {},
     labelsOf: () => labels,
-    owners: { owns: () => false, labelsOf: () => [], refusalFor: () => null },
+    owners: noOwners,
   })
   t.after(async () => {
     made.close()

@@ -32,6 +32,9 @@ const BEARER = ['authorization', 'Bearer '] as const
 const MEDIA = ['images/generations', 'images/edits', 'audio/speech', 'audio/transcriptions', 'audio/translations']
 /** Files of the account, which have owners. */
 const FILES = ['files', 'files/list', 'files/get', 'files/content', 'files/delete']
+/** Batches of the account, which have owners. */
+const BATCHES = ['batches', 'batches/list', 'batches/get', 'batches/cancel']
+const MESSAGE_BATCHES = ['', '/list', '/get', '/cancel', '/delete', '/results'].map((name) => `messages/batches${name}`)
 const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models', ...MEDIA, ...FILES])
 const CHAT = new Set(['chat/completions'])
 const NONE: ReadonlySet<string> = new Set()
@@ -44,13 +47,13 @@ const EMBEDDINGS = ['embeddings', ...GOOGLE_EMBEDDINGS]
 
 const plain: Variant = {
   speaks: 'openai',
-  native: OPENAI,
+  native: new Set([...OPENAI, ...BATCHES]),
   translated: [...CHATS, ...GOOGLE_EMBEDDINGS],
   keyHeader: BEARER,
   cloud: null,
 }
 const chatsOnly: Variant = { ...plain, native: CHAT, translated: CHATS }
-const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
+const azure: Variant = { ...plain, native: OPENAI, keyHeader: ['api-key', ''] }
 const gemini: Variant = {
   speaks: 'gemini',
   native: new Set(['generateContent', 'countTokens']),
@@ -60,7 +63,7 @@ const gemini: Variant = {
 }
 const anthropic: Variant = {
   speaks: 'anthropic',
-  native: new Set(['messages', 'messages/count_tokens', 'models', ...FILES]),
+  native: new Set(['messages', 'messages/count_tokens', 'models', ...FILES, ...MESSAGE_BATCHES]),
   translated: CHATS,
   keyHeader: ['x-api-key', ''],
   cloud: null,

@@ -5,6 +5,7 @@ import {
   type Denial,
   deny,
   type Identity,
+  isBesideModels,
   isDenial,
   labelsByTrust,
   modelScopeOf,
@@ -20,6 +21,7 @@ import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Choice } from './choice.ts'
 import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
+import { batchTarget } from './stored/batch-target.ts'
 import { type FileOwners, fileTarget } from './stored/file-target.ts'
 import { type Named, namedIn } from './stored/named.ts'
 
@@ -64,8 +66,9 @@ export function createModelResolve({
       if (!route.endpoints.some(isReady))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
       const labels = labelsOf(call.facts.identity)
-      if (call.operation === 'model.file') {
-        const target = fileTarget(call, { route, owners, labels })
+      if (isBesideModels(call.operation)) {
+        const resolve = call.operation === 'model.file' ? fileTarget : batchTarget
+        const target = resolve(call, { route, owners, labels })
         return isDenial(target) ? target : { target }
       }
       const named = namedIn(call, route, owners)

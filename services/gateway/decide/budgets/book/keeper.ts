@@ -1,6 +1,7 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { HoldItem, LocalLimits } from '@plat/state'
+import { isHoldOfBatch } from '../../../call/index.ts'
 import type { Alerts } from '../alerts.ts'
 import { type SavedTotals, writeTotals } from './totals.ts'
 
@@ -67,7 +68,11 @@ function totalsOf({ placed, totalMicros, limits, alerts, clock }: KeeperOptions)
   return {
     ledger: { seq: placed().seq, hash: placed().hash },
     totalMicros: totalMicros(),
-    open: limits.open().map(({ id, items }) => ({ call: id, at, items: items.map(plainItem) })),
+    // Those of batches are taken again by their journal.
+    open: limits
+      .open()
+      .filter(({ id }) => !isHoldOfBatch(id))
+      .map(({ id, items }) => ({ call: id, at, items: items.map(plainItem) })),
     told: alerts.sentPercents(),
     counted: [...limits.counted()]
       .filter(({ spent }) => spent > 0)

@@ -103,6 +103,11 @@ export interface Applied {
   readonly whose: string | null
 }
 
+/** Returns whether a budget limits money. */
+export function isMoney({ budget }: Applied): boolean {
+  return budget.unit === 'micros'
+}
+
 /** `sessionBudgetUSD` as a budget. `micros`: the cap. */
 export function everySession(micros: number): Cap {
   const alerts = [50, 80, 100]

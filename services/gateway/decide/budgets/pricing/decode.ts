@@ -69,8 +69,8 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
 }
 
 /** Options selected by callers that change the price. */
-const OPTION = /^(?:service_tier|speed|inference_geo)=[A-Za-z0-9_-]{1,64}$/
-const OPTION_FORM = 'service_tier=<value>, speed=<value> or inference_geo=<value>'
+const OPTION = /^(?:(?:service_tier|speed|inference_geo)=[A-Za-z0-9_-]{1,64}|batch=true)$/
+const OPTION_FORM = 'service_tier=<value>, speed=<value>, inference_geo=<value> or batch=true'
 
 /** Key of a price of images: `1024x1024`, `1024x1024/high`, or `*` for every other. */
 const IMAGE = /^(?:\*|[A-Za-z0-9_-]{1,64}(?:\/[A-Za-z0-9_-]{1,64})?)$/

@@ -1,4 +1,4 @@
-import type { Usage } from '../../../call/index.ts'
+import { BATCH_PRICE, type Usage } from '../../../call/index.ts'
 
 /** Micro-units per 1,000,000 tokens of each kind; null: unknown price. */
 export interface Rates {
@@ -64,7 +64,8 @@ function withLongCache(price: ModelPrice): ModelPrice | null {
 
 function multiplied(price: ModelPrice, option: string): ModelPrice | null {
   const factor = price.multipliers?.get(option)
-  if (factor === undefined) return null
+  // Outside of batches a request costs at least as much.
+  if (factor === undefined) return option === BATCH_PRICE ? price : null
   const times = (rate: bigint | null) => (rate === null ? null : (rate * factor + MILLION - 1n) / MILLION)
   const scaled = withRates(price, (rates) => ({
     input: times(rates.input),

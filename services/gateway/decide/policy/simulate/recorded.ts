@@ -3,8 +3,8 @@ import {
   type Decision,
   type ErrorCode,
   type Identity,
+  isUsageBesideCalls,
   type Operation,
-  SANDBOX_USAGE,
   type Target,
 } from '../../../call/index.ts'
 import type { PolicyInput } from '../policy-input.ts'
@@ -26,7 +26,7 @@ export interface Recorded {
 
 /** Whether a record is the last one of a call. */
 export function endsCall({ kind, op }: Rec): boolean {
-  return (kind === 'outcome' || kind === 'decision') && op !== SANDBOX_USAGE
+  return (kind === 'outcome' || kind === 'decision') && !isUsageBesideCalls(op)
 }
 
 /**
@@ -150,7 +150,7 @@ function isOperation(op: unknown): op is Operation {
 
 const JUDGED: ReadonlySet<string> = new Set<Operation>([
   ...(['mcp.call', 'mcp.get', 'a2a.send', 'a2a.task'] as const),
-  ...(['model.generate', 'model.embed', 'model.image', 'model.audio', 'model.file'] as const),
+  ...(['model.generate', 'model.embed', 'model.image', 'model.audio', 'model.file', 'model.batch'] as const),
   ...(['exec', 'tunnel', 'liveview', 'infra'] as const),
 ])
 

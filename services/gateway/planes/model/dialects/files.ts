@@ -7,7 +7,7 @@ import { openai } from './openai.ts'
 import type { ShapeFault } from './shapes.ts'
 
 /** Purposes in OpenAI's API of files that requests of an agent may name. */
-const PURPOSES: ReadonlySet<unknown> = new Set(['user_data', 'vision', 'assistants'])
+const PURPOSES: ReadonlySet<unknown> = new Set(['user_data', 'vision', 'assistants', 'batch'])
 
 /** `files`, of OpenAI's and Anthropic's API: a form with one file. */
 export const files: Dialect = {
@@ -42,5 +42,5 @@ function purposeFault({ purpose, ...rest }: JsonObject): Denial | null {
   const other = Object.keys(rest).find((name) => name.startsWith('purpose'))
   if (other !== undefined) return wrong(other, 'must be written without brackets')
   if (!isSet(purpose) || PURPOSES.has(purpose)) return null
-  return wrong('purpose', `must be one of ${[...PURPOSES].join(', ')}: batches and fine-tuning are not built`)
+  return wrong('purpose', `must be one of ${[...PURPOSES].join(', ')}: fine-tuning is not built`)
 }

@@ -127,7 +127,6 @@ export function readShared(
 
 /** Endpoints that are refused by name, by the first word of their path that is one of these, with the reason. */
 const REFUSED: Readonly<Record<string, string>> = {
-  batches: 'its requests would be neither judged nor metered one by one: send them one by one',
   uploads: 'files of the account have no owner: send content in the request itself',
   vector_stores: 'their files have no owner: send content in the request itself',
   containers: 'their files have no owner: send content in the request itself',

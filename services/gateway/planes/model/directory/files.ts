@@ -10,6 +10,8 @@ const MAX_PAGE = 20
 export interface FileLists {
   /** Returns the ids of files of the caller in an account, the oldest first. */
   filesOf(identity: Call<'identity'>['facts']['identity'], account: string): readonly string[]
+  /** Returns the ids of batches of the caller in an account, the oldest first. */
+  batchesOf(identity: Call<'identity'>['facts']['identity'], account: string): readonly string[]
 }
 
 type ListCall = Call<'identity' | 'target' | 'hold'>
@@ -27,11 +29,13 @@ export async function listFiles(
   const limit = limitOf(parameters.get('limit'))
   if (limit === null)
     return deny('invalid_request', 'limit must be a whole number above 0', { data: { param: 'limit' } })
-  const all = lists.filesOf(call.facts.identity, endpoint.account)
+  const isBatches = call.operation === 'model.batch'
+  const { identity } = call.facts
+  const all = isBatches ? lists.batchesOf(identity, endpoint.account) : lists.filesOf(identity, endpoint.account)
   const ordered = parameters.get('order') === 'asc' ? all : all.toReversed()
   const after = parameters.get('after') ?? parameters.get('after_id')
   const start = after === null ? 0 : ordered.indexOf(after) + 1
-  if (after !== null && start === 0) return deny('not_found', 'no such file')
+  if (after !== null && start === 0) return deny('not_found', isBatches ? 'no such batch' : 'no such file')
   const ids = ordered.slice(start, start + limit)
   const forwardings = ids.map(request)
   const refused = forwardings.find(isDenial)

@@ -19,6 +19,7 @@ import {
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { createRedactReview, inSteps, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { withEventData } from '../../wire/sse.ts'
+import { dialectOfBatch } from '../dialects/batches.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
@@ -27,10 +28,13 @@ import { ChunkTexts } from './chunk-texts.ts'
 import { ContentTexts } from './content-texts.ts'
 import { withEncoded, withoutEncoded } from './encoded.ts'
 import { EventTexts, nameOf } from './event-texts.ts'
+import { LinesReview } from './lines.ts'
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
 export function createAnswerRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
-  return createRedactReview('model', redactorOf, (redactor, { body }) => {
+  return createRedactReview('model', redactorOf, (redactor, { body, operation, method, facts }) => {
+    if (facts.target.results === true) return new LinesReview(redactor)
+    if (operation === 'model.batch') return new ResponseReview(redactor, dialectOfBatch(method))
     const dialect = body instanceof ModelBody ? body.dialect : chat
     if (isDenial(redactor) || !(body instanceof ModelBody) || !body.request.stream || isByChoice(dialect)) {
       return new ResponseReview(redactor, dialect)

@@ -132,8 +132,13 @@ test('files need their scope, a purpose that calls have, and a provider that sto
   const chatting = openai({ scope: 'models:r' })
   await assert.rejects(upload(chatting), /403 .*scope models\.files:r is required/)
   await assert.rejects(chatting.files.list(), /403 .*scope models\.files:r is required/)
-  const batch = openai().files.create({ file: await toFile(Buffer.from('{}'), 'b.jsonl'), purpose: 'batch' })
-  await assert.rejects(batch, /400 .*purpose must be one of user_data, vision, assistants/)
+  for (const [purpose, expected] of [
+    ['fine-tune', /400 .*purpose must be one of user_data, vision, assistants, batch/],
+    ['batch', /400 .*request 1: custom_id must have/],
+  ] as const) {
+    const sent = openai().files.create({ file: await toFile(Buffer.from('{}'), 'b.jsonl'), purpose })
+    await assert.rejects(sent, expected)
+  }
   await assert.rejects(openai().files.retrieve('..%2fmodels'), /404 /)
   assert.equal(provider.calls.length, 0)
   assert.match((await upload(openai())).id, /^file-/)

@@ -1,6 +1,6 @@
 import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, member, parseStrict } from '@plat/core'
 import type { StreamedBody } from '@plat/http'
-import { type Denial, deny, isDenial } from '../../../call/index.ts'
+import { type BatchRequests, type Denial, deny, isDenial } from '../../../call/index.ts'
 import { NestedJson } from '../../wire/nested.ts'
 import { isSet, wrong } from '../dialects/checks.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -21,14 +21,17 @@ const NAME = /^[a-z_]{1,64}(?:\[[a-z_]{0,64}\])*$/
 export class UploadBody extends ModelBody {
   readonly files: readonly UploadedFile[]
   readonly nested: JsonObject
+  readonly batch?: BatchRequests
 
   constructor(
     parts: Pick<ModelBody, 'bytes' | 'value' | 'request' | 'dialect'> & { readonly nested: JsonObject },
     files: readonly UploadedFile[],
+    batch?: BatchRequests,
   ) {
     super(parts)
     this.nested = parts.nested
     this.files = files
+    if (batch !== undefined) this.batch = batch
   }
 
   /** The JSON form with the digests of the files, so that records and approvals are about these bytes. */
@@ -43,7 +46,12 @@ export class UploadBody extends ModelBody {
 
   /** Returns the request with another JSON form. */
   rewritten(bytes: Uint8Array): UploadBody | Denial {
-    return bodyOf(bytes, this.dialect, this.files)
+    return bodyOf(bytes, this.dialect, this.files, this.batch)
+  }
+
+  /** Returns the request with another file, the requests in which were judged. */
+  withBatch(file: UploadedFile, batch: BatchRequests): UploadBody {
+    return new UploadBody(this, [file], batch)
   }
 
   /** The request as the provider gets it, with this model. */
@@ -107,7 +115,12 @@ export function uploadBody({ fields, files }: Multipart, dialect: Dialect): Uplo
   return bodyOf(Buffer.from(JSON.stringify(value)), dialect, files)
 }
 
-function bodyOf(bytes: Uint8Array, dialect: Dialect, files: readonly UploadedFile[]): UploadBody | Denial {
+function bodyOf(
+  bytes: Uint8Array,
+  dialect: Dialect,
+  files: readonly UploadedFile[],
+  batch?: BatchRequests,
+): UploadBody | Denial {
   let value: unknown
   try {
     value = parseStrict(bytes, MESSAGE_LIMITS)
@@ -121,7 +134,7 @@ function bodyOf(bytes: Uint8Array, dialect: Dialect, files: readonly UploadedFil
   const nested = withParsedFields(value)
   if (isDenial(nested)) return nested
   const request = { ...dialect.request(bytes, value), images: null, openEnd: null, options: [] }
-  return new UploadBody({ bytes, value, nested, request, dialect }, files)
+  return new UploadBody({ bytes, value, nested, request, dialect }, files, batch)
 }
 
 /** Parses fields that are JSON objects or lists: some providers read them like members of a JSON request. */

@@ -1,12 +1,9 @@
 import type { Frame } from '../../../call/index.ts'
 import type { ByteSource } from '../../wire/events.ts'
+import { type BodyEnd, LineFrames } from '../batches/line-frames.ts'
 import { ModelFrame } from '../frame.ts'
 
-/** Called when a body has ended, or when reading stops. */
-interface BodyEnd {
-  ended(): void
-  stop(error?: unknown): void
-}
+export { LineFrames }
 
 /** The frames of a body that is not text: each batch has the bytes of one read of the upstream. */
 export class ByteFrames implements AsyncIterableIterator<readonly Frame[], undefined> {

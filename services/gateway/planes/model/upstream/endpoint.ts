@@ -93,6 +93,7 @@ function addressOf({ upstream, wire }: Reached, call: EndpointCall, model: strin
   const { method, name, operation, body } = call
   const isModel = operation === 'model.info' && name !== null && method === 'models'
   if (operation === 'model.file') return fileAddress(upstream, method, name)
+  if (operation === 'model.batch') return batchAddress(upstream, method, name)
   const stream = body instanceof ModelBody && body.request.stream
   const { origin, pathname, search } = new URL(
     upstream + wire.pathOf(isModel ? `${method}/${name}` : method, model, stream),
@@ -106,4 +107,17 @@ export function fileAddress(upstream: string, method: string, id: string | null)
   const base = `${pathname === '/' ? '' : pathname}/files`
   if (id === null) return { origin, path: base }
   return { origin, path: `${base}/${encodeURIComponent(id)}${method === 'files/content' ? '/content' : ''}` }
+}
+
+/** Returns the address of a batch of an account, or of all of them (null). */
+export function batchAddress(upstream: string, method: string, id: string | null): Address {
+  const { origin, pathname } = new URL(upstream)
+  const all = method.startsWith('messages/') ? 'messages/batches' : 'batches'
+  const base = `${pathname === '/' ? '' : pathname}/${all}`
+  if (id === null) return { origin, path: base }
+  const verb = method.slice(all.length + 1)
+  return {
+    origin,
+    path: `${base}/${encodeURIComponent(id)}${verb === 'cancel' || verb === 'results' ? `/${verb}` : ''}`,
+  }
 }

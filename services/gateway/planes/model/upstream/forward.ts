@@ -13,8 +13,8 @@ import {
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/message.ts'
-import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { dialectOfCall } from '../dialects/of-call.ts'
 import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'
 import { EventReader } from '../events/reader.ts'
 import type { TemplateCache } from '../events/templates.ts'
@@ -22,7 +22,7 @@ import { ModelFrame } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { ModelBody } from '../request.ts'
 import { TranslatedBytes } from '../translate/translated.ts'
-import { ByteFrames } from './byte-frames.ts'
+import { ByteFrames, LineFrames } from './byte-frames.ts'
 import type { Credentials, ModelEndpoint } from './endpoint.ts'
 import { asEvent, errorBody, genuine } from './genuine.ts'
 import { type Outgoing, outgoingRequest } from './outgoing.ts'
@@ -100,7 +100,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   constructor(forwarder: Forwarder, context: EndpointForward) {
     this.#forwarder = forwarder
     this.#context = context
-    this.#dialect = context.call.body instanceof ModelBody ? context.call.body.dialect : chat
+    this.#dialect = dialectOfCall(context.call)
   }
 
   async run(): Promise<Reply | Denial> {
@@ -119,7 +119,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
         return { kind: 'frames', head: this.#streamHead(head), attempts, frames: this.#frames(exchange) }
       }
       if (this.#isBytes(head)) {
-        return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: new ByteFrames(exchange, this) }
+        const frames = this.#answer === 'lines' ? new LineFrames(exchange, this) : new ByteFrames(exchange, this)
+        return { kind: 'frames', head: this.#wholeHead(head), attempts, frames }
       }
       const all = exchange.readAll({ maxBytes: MAX_RESPONSE_BYTES, account: call })
       const bytes = isPromise(all) ? await this.#inTime(all) : all
@@ -219,7 +220,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   /** Throws if the stream ended without the last event of the dialect. */
   ended(): void {
     this.#unlisten()
-    const isBytes = this.#answer === 'audio' || this.#answer === 'bytes'
+    const isBytes = this.#answer === 'audio' || isPieces(this.#answer)
     if (!this.#done && !isBytes) throw new AbandonedError('the stream ended too early')
     this.#forwarder.circuits.succeeded(this.#context.endpoint)
   }
@@ -277,19 +278,20 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   #isStream({ status, headers }: UpstreamHead): boolean {
     const { translated } = this.#context
-    if (status >= 300 || this.#answer === 'bytes') return false
+    if (status >= 300 || isPieces(this.#answer)) return false
     return translated === null ? isStreamType(headers) : translated.isStream(headers)
   }
 
-  get #answer(): 'json' | 'text' | 'audio' | 'bytes' {
-    const { body, method } = this.#context.call
+  get #answer(): 'json' | 'text' | 'audio' | 'bytes' | 'lines' {
+    const { body, method, facts } = this.#context.call
+    if (facts.target.results === true) return 'lines'
     if (method === 'files/content') return 'bytes'
     return (body instanceof ModelBody ? body.dialect.answer?.(body.value) : undefined) ?? 'json'
   }
 
   #isBytes({ status, headers }: UpstreamHead): boolean {
     if (status >= 300) return false
-    return this.#answer === 'bytes' || (this.#answer === 'audio' && SOUND.test(headers['content-type'] ?? ''))
+    return isPieces(this.#answer) || (this.#answer === 'audio' && SOUND.test(headers['content-type'] ?? ''))
   }
 
   #frames(exchange: UpstreamExchange): EventFrames<ModelFrame> {
@@ -339,7 +341,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #generated(answer: Uint8Array): ModelFrame {
     const { call } = this.#context
     const frame = genuine(ModelFrame.body(answer), answer)
-    const fault = call.body === null ? modelsFault(frame.value) : this.#answerFault(frame.value)
+    const isObjectOfAccount = call.body !== null || call.operation === 'model.batch'
+    const fault = isObjectOfAccount ? this.#answerFault(frame.value) : modelsFault(frame.value)
     if (fault !== null) throw new InvalidResponseError(fault)
     return frame
   }
@@ -351,3 +354,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
 /** Content types of sound. */
 const SOUND = /^(?:audio\/[a-z0-9.+-]{1,64}|application\/octet-stream)(?:\s*;|$)/i
+
+/** Whether a response is relayed piece by piece. */
+function isPieces(answer: string): boolean {
+  return answer === 'bytes' || answer === 'lines'
+}

@@ -1,7 +1,8 @@
 import type { Clock } from '@plat/core'
 import type { ClientRequest } from '@plat/http'
-import { type Call, callerOf } from '../../../call/index.ts'
+import { type Call, callerOf, isBesideModels } from '../../../call/index.ts'
 import { copyHeader } from '../../wire/message.ts'
+import { BatchBody } from '../batches/body.ts'
 import { files } from '../dialects/files.ts'
 import { ModelBody, upstreamBody } from '../request.ts'
 import type { Translated } from '../translate/translated.ts'
@@ -49,6 +50,7 @@ export function outgoingRequest(sender: Sender, outgoing: Outgoing): ClientReque
 
 function bodyOf({ call: { body, id }, model, translated }: Outgoing): ClientRequest['body'] {
   if (translated !== null) return translated.bytes
+  if (body instanceof BatchBody) return body.sent
   if (body instanceof UploadBody) return body.encoded(model, boundaryOf(id))
   return body instanceof ModelBody ? upstreamBody(body, model) : null
 }
@@ -69,7 +71,7 @@ function headersOf(sender: Sender, outgoing: Outgoing, body: Uint8Array | null):
   if (translated !== null) headers.accept = translated.accept
   if ((translated === null || translated.sameHeaders) && call.body instanceof ModelBody)
     for (const name of call.body.dialect.headers) copyHeader(call.wire.headers, headers, name)
-  if (call.operation === 'model.file') for (const name of files.headers) copyHeader(call.wire.headers, headers, name)
+  if (isBesideModels(call.operation)) for (const name of files.headers) copyHeader(call.wire.headers, headers, name)
   for (const name in own) headers[name] = own[name] ?? ''
   const { clock, credentials } = sender
   const { origin, path } = address

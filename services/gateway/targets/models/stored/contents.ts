@@ -70,11 +70,31 @@ export class StoredContents {
     return this.#files.owns(identity, callee, 'content', id) || this.#responses.owns(identity, callee, 'content', id)
   }
 
+  /** Returns whether the caller owns a batch in an account. */
+  ownsBatch(identity: Identity, account: string, id: string): boolean {
+    return this.#files.owns(identity, calleeOf(batchesOf(account)), 'content', id)
+  }
+
+  /** Returns the taint labels of the results of a batch. */
+  labelsOfBatch(account: string, id: string): readonly string[] {
+    return this.#files.labelsOf(calleeOf(batchesOf(account)), 'content', id)
+  }
+
+  /** Returns the ids of batches of the caller in an account, the oldest first. */
+  batchesOf(identity: Identity, account: string): readonly string[] {
+    return this.#files.idsOf(identity, calleeOf(batchesOf(account)), 'content')
+  }
+
+  /** Returns whether the caller owns a file with the results of a batch in an account. Requests cannot name it. */
+  ownsResults(identity: Identity, account: string, id: string): boolean {
+    return this.#files.owns(identity, calleeOf(resultsOf(account)), 'content', id)
+  }
+
   /** Returns the taint labels of what this id names in an account. */
   labelsOf(account: string, id: string): readonly string[] {
     const callee = calleeOf(account)
     const labels = [this.#files, this.#responses].flatMap((one) => one.labelsOf(callee, 'content', id))
-    return [...new Set(labels)]
+    return [...new Set([...labels, ...this.#files.labelsOf(calleeOf(resultsOf(account)), 'content', id)])]
   }
 
   /**
@@ -91,9 +111,24 @@ export class StoredContents {
     await Promise.all(bound)
   }
 
-  /** Stores the owner of a file or batch. Resolves to null once that is durable. */
+  /** Stores the owner of a file. Resolves to null once that is durable. */
   keepFile({ identity, account, call, labels }: Storing, id: string): null | Denial | Promise<Denial | null> {
     return this.#files.bind({ identity, server: calleeOf(account), call, labels, sessions: null }, 'content', id)
+  }
+
+  /** Stores the owner of a batch. Resolves to null once that is durable. */
+  keepBatch(storing: Storing, id: string): null | Denial | Promise<Denial | null> {
+    return this.keepFile({ ...storing, account: batchesOf(storing.account) }, id)
+  }
+
+  /** Stores the owner of a file with the results of a batch. Resolves to null once that is durable. */
+  keepResults(storing: Storing, id: string): null | Denial | Promise<Denial | null> {
+    return this.keepFile({ ...storing, account: resultsOf(storing.account) }, id)
+  }
+
+  /** Removes the owner of a batch that was deleted. */
+  releaseBatch(account: string, id: string): Promise<Denial | null> {
+    return this.release(batchesOf(account), id)
   }
 
   /** Returns why the caller could store no file now, or null. */
@@ -101,14 +136,16 @@ export class StoredContents {
     return this.#files.refusalFor(identity)
   }
 
-  /** Returns the ids of files and batches of the caller in an account, the oldest first. */
+  /** Returns the ids of files of the caller in an account: of its uploads, and of results of batches, each the oldest first. */
   filesOf(identity: Identity, account: string): readonly string[] {
-    return this.#files.idsOf(identity, calleeOf(account), 'content')
+    const ids = (of: string) => this.#files.idsOf(identity, calleeOf(of), 'content')
+    return [...ids(account), ...ids(resultsOf(account))]
   }
 
   /** Removes the owner of a file that was deleted. */
-  release(account: string, id: string): Promise<Denial | null> {
-    return this.#files.release(calleeOf(account), 'content', id)
+  async release(account: string, id: string): Promise<Denial | null> {
+    const denial = await this.#files.release(calleeOf(account), 'content', id)
+    return denial ?? (await this.#files.release(calleeOf(resultsOf(account)), 'content', id))
   }
 
   async close(): Promise<void> {
@@ -120,4 +157,13 @@ export class StoredContents {
 
 function calleeOf(account: string): string {
   return `model/${account}`
+}
+
+/** Batches have separate ids. */
+function batchesOf(account: string): string {
+  return `${account}#batches`
+}
+
+function resultsOf(account: string): string {
+  return `${account}#results`
 }

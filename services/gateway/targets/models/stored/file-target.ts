@@ -15,6 +15,9 @@ import type { Owners } from './named.ts'
 export interface FileOwners extends Owners {
   /** Returns why the caller could store no file now, or null. */
   refusalFor(identity: Identity): Denial | null
+  ownsBatch(identity: Identity, account: string, id: string): boolean
+  ownsResults(identity: Identity, account: string, id: string): boolean
+  labelsOfBatch(account: string, id: string): readonly string[]
 }
 
 interface FileCall {
@@ -35,9 +38,16 @@ export function fileTarget(call: Call<'identity'>, { route, owners, labels }: Fi
       `${method} is not built yet in this version for the provider ${route.endpoints[0].provider}`,
     )
   const { identity } = call.facts
+  const isResult = (account: string) => name !== null && owners.ownsResults(identity, account, name)
+  const isOwned = (account: string, id: string) => owners.owns(identity, account, id) || isResult(account)
   const full = method === 'files' ? owners.refusalFor(identity) : null
   if (full !== null) return full
-  const storing = name === null ? first : able.find(({ account }) => owners.owns(identity, account, name))
+  const batch = call.body?.batch
+  if (batch === undefined && isForBatches(call.body?.value))
+    return deny('internal', 'the requests in the file were not judged')
+  const storing = able.find(({ account }) =>
+    batch === undefined ? name === null || isOwned(account, name) : account === batch.account,
+  )
   // The same for a file of another caller, so that ids cannot be found out.
   if (storing === undefined) return deny('not_found', 'no such file')
   const brought = method === 'files/content' && name !== null ? owners.labelsOf(storing.account, name) : []
@@ -52,5 +62,10 @@ export function fileTarget(call: Call<'identity'>, { route, owners, labels }: Fi
     dataClass: classOfSession(route.dataClass, [...labels, ...brought]),
     jurisdiction: storing.jurisdictionFor(null),
     accounts: new Set([storing.account]),
+    ...(method === 'files/content' && isResult(storing.account) && { results: true as const }),
   }
+}
+
+function isForBatches(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'purpose' in value && value.purpose === 'batch'
 }
