@@ -36,7 +36,7 @@ export class LineFrames implements AsyncIterableIterator<readonly Frame[], undef
       await this.#source.news()
       const chunks = this.#source.take()
       if (chunks !== null)
-        return { done: false, value: chunks.flatMap((chunk) => this.#lines.push(chunk)).flatMap(frameOf) }
+        return { done: false, value: chunks.flatMap((chunk) => [...this.#lines.push(chunk)].flatMap(frameOf)) }
       this.#over = true
       const last = this.#lines.end()
       this.#end.ended()

@@ -19,16 +19,14 @@ export class LineSplitter {
     this.#maxBytes = maxBytes
   }
 
-  /** Returns the lines that end in these bytes. Throws `LineTooLongError`. */
-  push(bytes: Uint8Array): readonly Uint8Array[] {
-    const lines: Uint8Array[] = []
+  /** Yields the lines that end in these bytes. Throws `LineTooLongError` after the lines before. */
+  *push(bytes: Uint8Array): Generator<Uint8Array> {
     let start = 0
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, start)) {
-      lines.push(this.#line(bytes.subarray(start, end)))
+      yield this.#line(bytes.subarray(start, end))
       start = end + 1
     }
     this.#keep(bytes.subarray(start))
-    return lines
   }
 
   /** Returns the last line, if it has no end; null: there is none. */
