@@ -64,6 +64,16 @@ export const operatorFlags = {
     group: sandboxes,
     help: "PEM of the authority of the broker's certificate, beside the system's.",
   },
+  'attestation-url': {
+    type: 'string',
+    group: sandboxes,
+    help: 'URL of the attestation service as pods reach it. With it sessions of attested tiers get releases; needs PLAT_ATTESTATION_TOKEN or PLAT_ATTESTATION_TOKEN_FILE.',
+  },
+  'attestation-ca-file': {
+    type: 'string',
+    group: sandboxes,
+    help: "PEM of the authority of the attestation service's certificate, beside the system's.",
+  },
   'gateway-url': {
     type: 'string',
     default: 'http://plat-gateway.plat-system.svc:8080',
@@ -147,15 +157,17 @@ export function flagProblems(flags: OperatorFlags): readonly string[] {
     if (!LABEL.test(namespace))
       problems.push(`${namespace}: is not a name of a namespace, see -namespace, -watch-namespaces`)
   }
-  for (const name of ['identity-url', 'gateway-url'] as const) {
+  for (const name of ['identity-url', 'attestation-url', 'gateway-url'] as const) {
     const url = URL.parse(flags[name])
     if (flags[name] !== '' && (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== ''))
       problems.push(`-${name} ${flags[name]}: must be an http or https URL without query and fragment`)
   }
   if (flags['identity-url'] === '') {
-    for (const name of ['identity-ca-file', 'browser-image', 'code-interpreter-image'] as const)
+    for (const name of ['identity-ca-file', 'attestation-url', 'browser-image', 'code-interpreter-image'] as const)
       if (flags[name] !== '') problems.push(`-${name}: needs -identity-url, without which there are no sandboxes`)
   }
+  if (flags['attestation-ca-file'] !== '' && flags['attestation-url'] === '')
+    problems.push('-attestation-ca-file: needs -attestation-url')
   if (parseQuantity(flags['workspace-size']) === null)
     problems.push(`-workspace-size ${flags['workspace-size']}: must be a quantity such as 1Gi`)
   const [lease, renew, retry] = [

@@ -6,7 +6,7 @@ import { createDialer } from '@plat/http'
 import { clusterAccess, kubeconfigAccess } from '@plat/kubernetes'
 import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
 import { flagProblems, type OperatorFlags, operatorFlags } from './flags.ts'
-import { type Broker, type Operator, startOperator } from './start.ts'
+import { type Operator, type ServiceCredentials, startOperator } from './start.ts'
 
 /** Runs the operator until a stop signal. Returns the exit status: 0, 1 for an invalid configuration, 2 for wrong usage. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -28,8 +28,9 @@ export async function main(argv: readonly string[]): Promise<number> {
   })
   try {
     const access = await accessOf(parsed.values)
-    const broker = await brokerOf(parsed.values)
-    const parts = { access, broker, dialer, clock, ids: systemIds(clock), log, host: hostname() }
+    const broker = await serviceOf(parsed.values, 'identity', 'PLAT_BROKER_TOKEN')
+    const attestation = await serviceOf(parsed.values, 'attestation', 'PLAT_ATTESTATION_TOKEN')
+    const parts = { access, broker, attestation, dialer, clock, ids: systemIds(clock), log, host: hostname() }
     operator = await startOperator({ flags: parsed.values, ...parts })
   } catch (error) {
     dialer.close()
@@ -43,11 +44,15 @@ function accessOf({ kubeconfig, context }: OperatorFlags) {
   return kubeconfig === '' ? clusterAccess({ env: process.env }) : kubeconfigAccess(kubeconfig, context)
 }
 
-/** Rejects with one line if sandboxes are configured without a broker that mints their tokens. */
-async function brokerOf(flags: OperatorFlags): Promise<Broker | null> {
-  if (flags['identity-url'] === '') return null
-  const token = readSecret(process.env, 'PLAT_BROKER_TOKEN')
-  if (token === null) throw new Error('-identity-url: needs PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE')
-  const file = flags['identity-ca-file']
+/** Credentials of a service that the flags name, or null. Rejects with one line if there is no token for it. */
+async function serviceOf(
+  flags: OperatorFlags,
+  name: 'identity' | 'attestation',
+  secret: string,
+): Promise<ServiceCredentials | null> {
+  if (flags[`${name}-url`] === '') return null
+  const token = readSecret(process.env, secret)
+  if (token === null) throw new Error(`-${name}-url: needs ${secret} or ${secret}_FILE`)
+  const file = flags[`${name}-ca-file`]
   return { token, caPEM: file === '' ? null : await readFile(file, 'utf8') }
 }

@@ -16,6 +16,7 @@ import { operatorMetrics } from './metrics.ts'
 import { meterBillableNodes } from './nodes/billable.ts'
 import { Minter } from './sessions/mint.ts'
 import { EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API } from './sessions/pod/sandbox.ts'
+import { Releaser } from './sessions/releases.ts'
 
 /** Default namespace of the operator. */
 const DEFAULT_NAMESPACE = 'plat-system'
@@ -34,11 +35,13 @@ export interface OperatorOptions {
   /** Identifies this replica: the name of the machine or pod. */
   readonly host: string
   /** Of the identity broker; null: there are no sandboxes. */
-  readonly broker: Broker | null
+  readonly broker: ServiceCredentials | null
+  /** Of the attestation service. Null or absent: attested sessions get no releases here. */
+  readonly attestation?: ServiceCredentials | null
 }
 
-/** The broker that mints the tokens of sessions. */
-export interface Broker {
+/** How the operator authenticates to another service, and that service to it. */
+export interface ServiceCredentials {
   readonly token: string
   /** PEM, beside the system's authorities. */
   readonly caPEM: string | null
@@ -170,7 +173,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
 
 /** Settings of sandboxes, if the flags name a broker that mints their tokens. */
 function sandboxesOf(
-  { flags, broker, api, dialer, registry, clock, ids, log }: LoopParts,
+  { flags, broker, attestation = null, api, dialer, registry, clock, ids, log }: LoopParts,
   term: () => Pick<LeaderTerm, 'foreignChanged' | 'poolsChanged' | 'served'> | null,
 ): Sandboxes | null {
   if (broker === null) return null
@@ -188,7 +191,7 @@ function sandboxesOf(
     const paths = within.map((part) => `/apis/${group}${part}/${plural}`)
     return new Objects({ api, paths, ...selection, clock, ids, log, onChange, onServed: () => term()?.served() })
   }
-  const url = flags['identity-url'].replace(/\/$/, '')
+  const [url, attestationUrl] = [withoutSlash(flags['identity-url']), withoutSlash(flags['attestation-url'])]
   return {
     foreign: {
       sandboxes: follow(SANDBOX_API, 'sandboxes', sandboxChanged),
@@ -199,13 +202,25 @@ function sandboxesOf(
       }),
     },
     minter: new Minter({ url, brokerToken: token, ...(caPEM !== null && { caPEM }), dialer, registry, clock }),
+    releaser:
+      attestation === null
+        ? null
+        : new Releaser({
+            ...{ url: attestationUrl, token: attestation.token, dialer },
+            ...(attestation.caPEM !== null && { caPEM: attestation.caPEM }),
+          }),
     settings: {
-      gatewayUrl: flags['gateway-url'].replace(/\/$/, ''),
+      gatewayUrl: withoutSlash(flags['gateway-url']),
+      attestationUrl: attestation === null ? '' : attestationUrl,
       workspaceSize: flags['workspace-size'],
       browserImage: flags['browser-image'],
       codeInterpreterImage: flags['code-interpreter-image'],
     },
   }
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/$/, '')
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

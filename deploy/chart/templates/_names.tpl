@@ -45,6 +45,13 @@ labels:
 {{ $scheme }}://{{ include "plat.fullname" . }}-identity.{{ .Release.Namespace }}.svc:8081
 {{- end -}}
 
+{{/* The public URL, where there is one: proofs of workloads name the address that they use. */}}
+{{- define "plat.attestationURL" -}}
+{{- $flags := .Values.attestation.flags -}}
+{{- $scheme := ternary "https" "http" (hasKey $flags "tls-cert") -}}
+{{ get $flags "public-url" | default (printf "%s://%s-attestation.%s.svc:8082" $scheme (include "plat.fullname" .) .Release.Namespace) }}
+{{- end -}}
+
 {{- define "plat.gatewayURL" -}}
 {{- $config := include "plat.gatewayConfig" . | fromJson -}}
 {{- $scheme := ternary "https" "http" (ne "" (dig "tls" "certFile" "" $config)) -}}

@@ -48,7 +48,7 @@ const STATUS_CONTROLLERS = {
 const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'AgentSession')
 
 /** Settings and resources of sandboxes. */
-export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
+export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'releaser' | 'settings'>
 
 export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'references' | 'apis'> {
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>

@@ -8,7 +8,8 @@ import type { Mode } from './life/admission.ts'
 import type { SnapshotRequest } from './life/hindrance.ts'
 import type { SandboxView } from './life/phase.ts'
 import type { SnapshotView } from './life/workspace.ts'
-import { hasWorkspaceClaim, tokenSecretOf, workspaceClaimOf } from './pod/pod.ts'
+import { sessionSecretOf } from './pod/environment.ts'
+import { hasWorkspaceClaim, workspaceClaimOf } from './pod/pod.ts'
 import { claimOf, EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API, snapshotNameOf, snapshotOf } from './pod/sandbox.ts'
 
 type Session = Resource<'AgentSession'>
@@ -174,7 +175,7 @@ export class SessionObjects {
 
   /** Reads the Secret of a session's token. Returns null if it does not exist, belongs to another session, or may not be read. */
   async findSecret({ metadata }: Session, signal: AbortSignal): Promise<Members | null> {
-    const path = collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name))
+    const path = collection('v1', metadata.namespace, 'secrets', sessionSecretOf(metadata.name))
     try {
       return ownedOrNull((await this.#find(path, signal)) ?? undefined, metadata.uid)
     } catch (error) {
@@ -187,7 +188,7 @@ export class SessionObjects {
   async putSecret({ metadata }: Session, secret: object, signal: AbortSignal): Promise<void> {
     await this.#api.ask({
       method: 'PATCH',
-      path: collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name)),
+      path: collection('v1', metadata.namespace, 'secrets', sessionSecretOf(metadata.name)),
       query: { fieldManager: OWNER, force: 'true' },
       contentType: 'application/apply-patch+yaml',
       body: secret,
@@ -196,7 +197,7 @@ export class SessionObjects {
   }
 
   async removeSecret({ metadata }: Session, signal: AbortSignal): Promise<void> {
-    await this.#delete(collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name)), null, signal)
+    await this.#delete(collection('v1', metadata.namespace, 'secrets', sessionSecretOf(metadata.name)), null, signal)
   }
 
   async #find(path: string, signal: AbortSignal): Promise<Members | null> {

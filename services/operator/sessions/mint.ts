@@ -49,7 +49,7 @@ export class Minter {
         ...(caPEM !== undefined && { caPEM }),
         method: 'POST',
         headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },
-        body: JSON.stringify(requestOf(session, plan, Math.min(TOKEN_SECONDS, left))),
+        body: JSON.stringify({ ...tokenContentOf(session, plan), ttlSeconds: Math.min(TOKEN_SECONDS, left) }),
         maxBytes: MAX_RESPONSE_BYTES,
         timeoutMs: MINT_MS,
       })
@@ -73,10 +73,10 @@ export class Minter {
   }
 }
 
-function requestOf(
+/** Content of the tokens of a session, as members of `POST /v1/token`. */
+export function tokenContentOf(
   { metadata, spec, status }: Resource<'AgentSession'>,
   { scopes, tier, inheritedTaints }: Plan,
-  ttlSeconds: number,
 ): object {
   const { user, groups, principalVerified, fork } = spec
   return {
@@ -85,7 +85,6 @@ function requestOf(
     session: metadata.name,
     scopes,
     tier: tier.metadata.name,
-    ttlSeconds,
     ...(user !== undefined && { user }),
     ...(groups !== undefined && { groups }),
     ...(principalVerified !== undefined && { principalVerified }),

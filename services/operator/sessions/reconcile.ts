@@ -15,6 +15,7 @@ import { type Minted, type Minter, TOKEN_SECONDS } from './mint.ts'
 import { hasToken } from './pod/pod.ts'
 import { heldTokenOf, poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
 import type { RevocationIndex } from './revoked.ts'
+import type { SessionReleases } from './session-releases.ts'
 import type { SandboxSettings } from './settings.ts'
 import { isNews, type StatusParts, statusOf } from './status.ts'
 
@@ -39,6 +40,7 @@ export interface SharedParts {
 interface ReconcileParts extends SharedParts {
   readonly known: KnownSessions
   readonly objects: SessionObjects
+  readonly releases: SessionReleases
   /** The operator's own namespace. */
   readonly home: string
   /** AgentRevocations as they are now. */
@@ -52,7 +54,7 @@ interface ReconcileParts extends SharedParts {
 }
 
 /** The observed state of a session. */
-interface SessionView extends Omit<StatusParts, 'plan' | 'minted'> {
+interface SessionView extends Omit<StatusParts, 'plan' | 'minted' | 'release'> {
   readonly plan: Plan | Hindrance
   readonly raw: Members | null
   /** When a revocation that is in force ends. */
@@ -81,8 +83,8 @@ export class SessionReconciler {
       return {}
     }
     const look = await this.#look(session, signal)
-    const { minted, failure } = await this.#act(look, signal)
-    await this.#writeStatus(key, failure === null ? look : withFailure(look, failure), minted)
+    const { failure, ...done } = await this.#act(look, signal)
+    await this.#writeStatus(key, failure === null ? look : withFailure(look, failure), done)
     if (failure !== null) throw failure.error
     if (look.decision.begins) return { requeueAfterMs: 0 }
     const refreshAt = look.decision.sandbox === 'running' ? (this.#tokens.get(session.metadata.uid) ?? null) : null
@@ -134,26 +136,36 @@ export class SessionReconciler {
   }
 
   /** Creates, stops and deletes. Failures are reported and retried. */
-  async #act(look: SessionView, signal: AbortSignal): Promise<{ minted: Minted | null; failure: Failure | null }> {
+  async #act(look: SessionView, signal: AbortSignal): Promise<Done & { readonly failure: Failure | null }> {
     const { session, decision, raw } = look
-    const { objects } = this.#parts
+    const { objects, releases } = this.#parts
     let minted: Minted | null = null
+    let releaseId = releases.of(session)
     try {
-      if (isTerminal(decision.phase)) await this.#end(session, signal)
-      else if (decision.sandbox === 'suspended') {
+      if (isTerminal(decision.phase)) {
+        await this.#end(session, signal)
+        releaseId = null
+      } else if (decision.sandbox === 'suspended') {
         if (raw !== null) await objects.setMode(raw, 'Suspended', signal)
         await this.#dropToken(session, signal)
+        await releases.end(session)
+        releaseId = null
       } else if (decision.sandbox === 'running' && !decision.begins) {
         minted = await this.#refresh(look, signal)
+        if (releaseId === null) {
+          releaseId = await releases.create(session, look, signal)
+          // The Secret is there again.
+          if (releaseId !== null) this.#tokens.delete(session.metadata.uid)
+        }
         if (raw !== null) await objects.setMode(raw, 'Running', signal)
         else await this.#make(look, signal)
         // Its volume is there: what it was made from only takes space.
         if (decision.reason === 'Running') await objects.removeSnapshot(session, signal)
       } else if (decision.copies !== undefined) await objects.ensureSnapshot(session, decision.copies, signal)
     } catch (error) {
-      return { minted, failure: { error, message: reasonOf(error) } }
+      return { minted, releaseId, failure: { error, message: reasonOf(error) } }
     }
-    return { minted, failure: null }
+    return { minted, releaseId, failure: null }
   }
 
   async #make({ session, plan }: SessionView, signal: AbortSignal): Promise<void> {
@@ -205,6 +217,7 @@ export class SessionReconciler {
   async #end(session: Session, signal: AbortSignal): Promise<void> {
     await this.#parts.objects.remove(session, signal)
     await this.#dropToken(session, signal)
+    await this.#parts.releases.endAtLast(session)
   }
 
   async #dropToken(session: Session, signal: AbortSignal): Promise<void> {
@@ -216,10 +229,11 @@ export class SessionReconciler {
   }
 
   /** Writes what is new, and counts what has changed. */
-  async #writeStatus(key: string, look: SessionView, minted: Minted | null): Promise<void> {
+  async #writeStatus(key: string, look: SessionView, { minted, releaseId }: Done): Promise<void> {
     const { session, decision } = look
-    const { statusStore, known, log, onRoom } = this.#parts
-    const status = statusOf({ ...look, plan: isPlan(look.plan) ? look.plan : null, minted })
+    const { statusStore, known, log, onRoom, releases } = this.#parts
+    const release = releases.variables(releaseId)
+    const status = statusOf({ ...look, plan: isPlan(look.plan) ? look.plan : null, minted, release })
     if (!isNews(session, status)) return
     const written = await writtenStatus(statusStore, session, status)
     if (written === null) return
@@ -247,7 +261,7 @@ export class SessionReconciler {
   }
 
   /** Its objects go with it, by their owner. One that had not ended was cancelled. */
-  #gone(key: string): Record<string, never> {
+  async #gone(key: string): Promise<Record<string, never>> {
     const session = this.#last.get(key)
     this.#last.delete(key)
     this.#parts.known.forget(key)
@@ -258,9 +272,16 @@ export class SessionReconciler {
       const { registry, mirror } = this.#parts
       registry.counter('plat_session_phase_transitions_total').inc({ from, to: 'Cancelled', reason: 'Deleted' })
       registry.counter('plat_session_outcomes_total').inc({ tier: tierOf(mirror, session), result: 'Cancelled' })
+      await this.#parts.releases.endAtLast(session)
     }
     return {}
   }
+}
+
+/** Credentials of a session after a step: a token that was minted, and the release that it has now. */
+interface Done {
+  readonly minted: Minted | null
+  readonly releaseId: string | null
 }
 
 interface Failure {

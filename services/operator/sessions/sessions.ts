@@ -8,7 +8,9 @@ import { type Foreign, SessionObjects } from './cluster.ts'
 import { KnownSessions } from './known.ts'
 import { TIER, WarmPools } from './pools.ts'
 import { SessionReconciler, type SharedParts, tierOf } from './reconcile.ts'
+import type { Releaser } from './releases.ts'
 import { RevocationIndex } from './revoked.ts'
+import { SessionReleases } from './session-releases.ts'
 
 /** Sessions that are worked on at the same time, beside those that are to end. */
 const SESSION_WORKERS = 4
@@ -16,6 +18,8 @@ const SESSION_WORKERS = 4
 export interface SessionsParts extends SharedParts {
   readonly api: KubernetesApi
   readonly foreign: Foreign
+  /** Null: releases of attested sessions are created by others. */
+  readonly releaser: Releaser | null
   /** The operator's own namespace. */
   readonly namespace: string
   readonly ids: Pick<Ids, 'random'>
@@ -47,6 +51,7 @@ export class Sessions {
       ...parts,
       known: this.#known,
       objects: this.#objects,
+      releases: new SessionReleases({ ...parts, objects: this.#objects }),
       home: parts.namespace,
       revocations: () => this.#revocations,
       served: () => foreign.sandboxes.known,

@@ -4,6 +4,7 @@ import { type Finding, withFindings } from '../status/conditions.ts'
 import type { Plan } from './life/admission.ts'
 import type { Decision, SandboxView } from './life/phase.ts'
 import type { Minted } from './mint.ts'
+import { ATTESTATION_URL, RELEASE_ID } from './pod/environment.ts'
 
 type Session = Resource<'AgentSession'>
 type Status = StatusOf<'AgentSession'>
@@ -19,11 +20,19 @@ export interface StatusParts {
   readonly lastActivity: number | null
   /** A token that was minted since the status before. */
   readonly minted: Minted | null
+  /** Release of an attested session; null: it has none, or releases are not the operator's. */
+  readonly release: ReleaseVariables | null
+}
+
+/** Variables by which the workload of an attested session redeems its tokens. */
+export interface ReleaseVariables {
+  readonly [RELEASE_ID]: string
+  readonly [ATTESTATION_URL]: string
 }
 
 /** The operator's part of a session's status: what the broker writes into it (`podRef`, the token of a claimed pod) is the broker's. */
 export function statusOf(parts: StatusParts): Status {
-  const { session, decision, now, plan, endsAt, sandbox, lastActivity, minted } = parts
+  const { session, decision, now, plan, endsAt, sandbox, lastActivity, minted, release } = parts
   const before = ownPart(session)
   const { generation } = session.metadata
   const startedAt = decision.begins ? rfc3339(now) : before.startedAt
@@ -39,6 +48,7 @@ export function statusOf(parts: StatusParts): Status {
     ...(runs && { sandboxRef: { name: sandbox.name, uid: sandbox.uid } }),
     ...(lastActivity !== null && { lastActivity: rfc3339(lastActivity) }),
     ...(minted !== null && { spiffeId: minted.spiffeId, jti: minted.jti }),
+    ...(release !== null && { env: { ...release } }),
     conditions: withFindings(before.conditions ?? [], findingsOf(before, decision), { generation, now: rfc3339(now) }),
     observedGeneration: generation,
   }
@@ -46,7 +56,11 @@ export function statusOf(parts: StatusParts): Status {
 
 /** Says the status something that the one before does not? */
 export function isNews(session: Session, status: Status): boolean {
-  return canonicalJson(ownPart(session)) !== canonicalJson(status)
+  const { env: before = {} } = session.status ?? {}
+  const { env = {}, ...own } = status
+  // Others can write further variables.
+  const isOther = [RELEASE_ID, ATTESTATION_URL].some((name) => env[name] !== before[name])
+  return isOther || canonicalJson(ownPart(session)) !== canonicalJson(own)
 }
 
 function inherits({ spec }: Session): boolean {

@@ -4,7 +4,13 @@ import { resource } from '../testing/resource.ts'
 import { admit, isPlan } from './admission.ts'
 
 const warmPool = { template: 'warm', size: 1 }
-const settings = { gatewayUrl: 'http://g', workspaceSize: '1Gi', browserImage: '', codeInterpreterImage: 'c' }
+const settings = {
+  gatewayUrl: 'http://g',
+  attestationUrl: '',
+  workspaceSize: '1Gi',
+  browserImage: '',
+  codeInterpreterImage: 'c',
+}
 const templateOf = (image: string, more: object = {}) => ({
   spec: { podTemplate: { spec: { containers: [{ name: 'agent', image }], ...more } } },
 })

@@ -1,6 +1,17 @@
 import { type AgentSpec, modelPathOf, type Resource } from '@plat/resources'
 import type { SandboxSettings } from '../settings.ts'
 
+/** Variables by which an attested session redeems its tokens. */
+export const RELEASE_ID = 'PLAT_RELEASE_ID'
+export const ATTESTATION_URL = 'PLAT_ATTESTATION_URL'
+/** Member of the session's Secret with the id of its release. */
+export const RELEASE_KEY = 'release'
+
+/** The Secret that holds the session's token, or the id of its release. */
+export function sessionSecretOf(session: string): string {
+  return `plat-session-${session}`
+}
+
 /** Path of the session token in its pod. */
 export const TOKEN_DIR = '/var/run/plat/session'
 export const TOKEN_FILE = `${TOKEN_DIR}/token`
@@ -29,6 +40,12 @@ export function variablesOf(
   const model = modelPathOf({ namespace, name: agent }, spec)
   if (model !== null) own.push({ name: 'PLAT_MODEL_ENDPOINT', value: settings.gatewayUrl + model })
   if (hasToken) own.push({ name: 'PLAT_TOKEN_FILE', value: TOKEN_FILE })
+  else if (settings.attestationUrl !== '') {
+    // From the Secret: a session that is resumed has another release.
+    const secretKeyRef = { name: sessionSecretOf(name), key: RELEASE_KEY }
+    own.push({ name: RELEASE_ID, valueFrom: { secretKeyRef } })
+    own.push({ name: ATTESTATION_URL, value: settings.attestationUrl })
+  }
   if (spec.profile === 'browser') own.push({ name: 'PLAT_BROWSER_URL', value: BROWSER_URL })
   const names = new Set(own.map((variable) => variable.name))
   // A Sandbox takes a name once: the last one counts, as it does in a pod.

@@ -3,7 +3,7 @@ import { type Members, member, textOf } from '@plat/kubernetes'
 import type { AgentSpec, Resource, TrustTierSpec } from '@plat/resources'
 import type { SnapshotView } from '../life/workspace.ts'
 import type { SandboxSettings } from '../settings.ts'
-import { TOKEN_DIR, variablesOf } from './environment.ts'
+import { sessionSecretOf, TOKEN_DIR, variablesOf } from './environment.ts'
 import { CONTAINER_SECURITY, sidecarsOf } from './sidecars.ts'
 
 /** The folder of the workspace where the Agent names none. */
@@ -24,11 +24,6 @@ export function labelsOf({ metadata, spec }: Resource<'AgentSession'>): Readonly
     'plat.dev/session': metadata.name,
     'plat.dev/agent': spec.agentRef,
   }
-}
-
-/** The Secret that holds the session's token. */
-export function tokenSecretOf(session: string): string {
-  return `plat-session-${session}`
 }
 
 export interface PodParts {
@@ -89,7 +84,7 @@ export function podTemplateOf(parts: PodParts): object {
 function volumesOf({ session, agent, tier, settings }: PodParts, others: readonly object[]): object {
   const volumes: object[] = []
   if (hasToken(tier)) {
-    const secret = { secretName: tokenSecretOf(session.metadata.name), defaultMode: READ_ONLY }
+    const secret = { secretName: sessionSecretOf(session.metadata.name), defaultMode: READ_ONLY }
     volumes.push({ name: SESSION, secret })
   }
   // A volume that outlives the pod comes from a claim template of its Sandbox.

@@ -2,7 +2,8 @@ import { rfc3339 } from '@plat/core'
 import { type Members, member, textOf } from '@plat/kubernetes'
 import type { AgentSpec, Resource } from '@plat/resources'
 import type { SnapshotRequest } from '../life/hindrance.ts'
-import { labelsOf, type PodParts, podTemplateOf, SNAPSHOT_GROUP, tokenSecretOf, volumeClaimsOf } from './pod.ts'
+import { RELEASE_KEY, sessionSecretOf } from './environment.ts'
+import { labelsOf, type PodParts, podTemplateOf, SNAPSHOT_GROUP, volumeClaimsOf } from './pod.ts'
 
 /** Where the API server has the objects of agent-sandbox. */
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1'
@@ -83,13 +84,24 @@ export interface HeldToken {
 
 /** The Secret with a session's token, mounted by its pod alone. */
 export function tokenSecret(session: Resource<'AgentSession'>, { token, jti, refreshAt }: HeldToken): object {
-  const metadata = { ...metadataOf(session), name: tokenSecretOf(session.metadata.name) }
+  const metadata = { ...metadataOf(session), name: sessionSecretOf(session.metadata.name) }
   return {
     apiVersion: 'v1',
     kind: 'Secret',
     type: 'plat.dev/session-token',
     metadata: { ...metadata, annotations: { [JTI]: jti, [REFRESH_AT]: rfc3339(refreshAt) } },
     data: { token: Buffer.from(token).toString('base64') },
+  }
+}
+
+/** The Secret with the id of an attested session's release, read by its pod when that starts. */
+export function releaseSecret(session: Resource<'AgentSession'>, releaseId: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'plat.dev/session-release',
+    metadata: { ...metadataOf(session), name: sessionSecretOf(session.metadata.name) },
+    data: { [RELEASE_KEY]: Buffer.from(releaseId).toString('base64') },
   }
 }
 

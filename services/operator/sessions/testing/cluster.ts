@@ -27,6 +27,7 @@ interface Status {
   readonly startedAt?: string
   readonly expiresAt?: string
   readonly sandboxRef?: object
+  readonly env?: Readonly<Record<string, string>>
   readonly conditions?: readonly {
     readonly type: string
     readonly status: string
@@ -35,14 +36,19 @@ interface Status {
   }[]
 }
 
-function flags(brokerUrl: string) {
+function flags(brokerUrl: string, attestation: Brokers['attestation']) {
   const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${brokerUrl}`]
+  if (attestation !== undefined) argv.push(`-attestation-url=${attestation.url}`)
   const parsed = parseFlags(operatorFlags, argv)
   return parsed.ok ? parsed.values : assert.fail(parsed.message)
 }
 
 /** An operator that leads on this cluster once it is started, until the test ends. */
-function operatorOn(t: TestContext, server: KubernetesApiServer, { identity, brokerUrl = identity.url }: Brokers) {
+function operatorOn(
+  t: TestContext,
+  server: KubernetesApiServer,
+  { identity, brokerUrl = identity.url, attestation }: Brokers,
+) {
   const clock = systemClock
   const dialer = createDialer({ clock, log: silentLog })
   let operator: Operator | null = null
@@ -62,7 +68,8 @@ function operatorOn(t: TestContext, server: KubernetesApiServer, { identity, bro
       credentials: async () => ({ headers: {}, trust: {} }),
     }
     const parts = {
-      flags: flags(brokerUrl),
+      flags: flags(brokerUrl, attestation),
+      attestation: attestation === undefined ? null : { token: attestation.token, caPEM: null },
       access,
       dialer,
       clock,
@@ -79,6 +86,8 @@ interface Brokers {
   readonly identity: TestIdentity
   /** Where the operator looks for the broker. Default: where it is. */
   readonly brokerUrl?: string
+  /** An attestation service that creates releases. Absent: there is none. */
+  readonly attestation?: { readonly url: string; readonly token: string }
 }
 
 /** Options of the cluster of a session test: specs of the Agent `a` and of its TrustTier `t`. */
