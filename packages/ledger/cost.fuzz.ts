@@ -1,13 +1,16 @@
 import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
-import { text } from '../../test/fuzz/families.ts'
+import { json, text } from '../../test/fuzz/families.ts'
 import { verifyEvidence } from './evidence/verify.ts'
 import { FollowedChain } from './followed/followed-chain.ts'
 import { readRawLine } from './format.ts'
 import { scanLines } from './lines.ts'
 import { readNote } from './proof/note.ts'
+import { verifyReceipt } from './proof/receipt.ts'
 import { selectorOf } from './search/filter.ts'
 import { followSegment, readSegment } from './segment/segment.ts'
+import { asyncFiles } from './sequence/files.ts'
 import { readFrameTable, writeFrameTable } from './sequence/frame-table.ts'
+import { loadSegments } from './sequence/segment-list.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -45,7 +48,66 @@ function table(frames: number, size: number): string {
   return writeFrameTable(sizes).toString('latin1')
 }
 
+/** A receipt of record 1 whose members a caller changes. */
+function receipt(members: object): string {
+  const checkpoint = { upTo: 9, size: 10, head: '0'.repeat(64), root: '0'.repeat(64) }
+  return JSON.stringify({ seq: 1, line: line('"a":1'), checkpoint, inclusion: [], ...members })
+}
+
+const statement = (claims: string) =>
+  ['{"alg":"EdDSA","kid":"k","typ":"plat-checkpoint+jws"}', claims, 'AAAA']
+    .map((part) => Buffer.from(part).toString('base64url'))
+    .join('.')
+
+const receipts: Families = {
+  ...json,
+  'a long line': (n) => receipt({ line: line(`"a":"${'b'.repeat(n)}"`) }),
+  'escaped quotes in the line': (n) => receipt({ line: line(`"a":"${'\\"'.repeat(n / 4)}"`) }),
+  'members of the line': (n) => receipt({ line: line(Array.from({ length: n / 16 }, (_, at) => `"m${at}":1`).join()) }),
+  hashes: (n) => receipt({ inclusion: Array.from({ length: n / 67 }, () => 'a'.repeat(64)) }),
+  'a long hash': (n) => receipt({ inclusion: ['a'.repeat(n)] }),
+  'a long note': (n) => receipt({ checkpoint: { jws: statement('{}'), note: '— a AAAA\n'.repeat(n / 11) } }),
+  'a long statement': (n) => receipt({ checkpoint: { jws: statement(`{"a":"${'a'.repeat(n * 0.7)}"}`) } }),
+}
+
+/** The list of a ledger with segments of ten records each. */
+function listOf(count: number, members: object): string {
+  const segments = Array.from({ length: Math.floor(count) }, (_, at) => {
+    const [first, last] = [at * 10, at * 10 + 9]
+    const file = `ledger.jsonl.${String(first).padStart(20, '0')}.jsonl`
+    return { first, last, bytes: 100, from: '', to: '', record: '', checkpoint: null, file, archive: null, ...members }
+  })
+  return JSON.stringify({ v: 1, segments })
+}
+
+const lists: Families = {
+  ...json,
+  segments: (n) => listOf(n / 150, {}),
+  'the same segment': (n) => listOf(n / 150, { first: 1, last: 2, file: null }),
+  'segments that left': (n) => listOf(n / 150, { file: null, left: '2026-01-01T00:00:00.000000Z', archive: 'a' }),
+  'long names': (n) => listOf(2, { file: `${'a.'.repeat(n / 4)}.jsonl` }),
+  'long records': (n) => listOf(2, { record: line(`"a":"${'b'.repeat(n / 2)}"`) }),
+}
+
 const rows: readonly Row[] = [
+  {
+    parser: 'receipts',
+    limit: MIB,
+    families: receipts,
+    prepare: (input) => {
+      const value: unknown = JSON.parse(input)
+      return () => verifyReceipt(value, null)
+    },
+  },
+  {
+    parser: 'lists of segments',
+    limit: 8 * MIB,
+    families: lists,
+    run: (input) => {
+      const text = async (path: string) => (path.endsWith('.segments.json') ? input : null)
+      return loadSegments('/nowhere/ledger.jsonl', { ...asyncFiles, text, version: async () => null })
+    },
+  },
   {
     parser: 'ledger lines',
     limit: MIB,

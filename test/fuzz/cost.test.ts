@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, globSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -11,7 +11,8 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 /** Fewest hostile families of a parser, all rows together. */
 const MIN_FAMILIES = 2
 
-const files = globSync('**/*cost*.fuzz.ts', { cwd: ROOT, exclude: (name) => path.basename(name) === 'node_modules' })
+const exclude = (name: string) => path.basename(name) === 'node_modules'
+const files = globSync('**/*cost*.fuzz.ts', { cwd: ROOT, exclude })
 const targets: readonly CostTarget[] = await Promise.all(
   files.map(async (file) => (await import(pathToFileURL(path.join(ROOT, file)).href)).target),
 )
@@ -23,6 +24,16 @@ test('every parser and decision that reads foreign bytes has a row with hostile 
     const families = rows.filter((row) => row.parser === parser).flatMap((row) => Object.keys(row.families))
     assert.ok(families.length >= MIN_FAMILIES, `${parser}: no row in a target of the group cost`)
   }
+})
+
+test('targets with rows are in files with cost in their names, where the other tests find them', () => {
+  const others = globSync('**/*.fuzz.ts', { cwd: ROOT, exclude }).filter((file) => !files.includes(file))
+  assert.ok(others.length > 20)
+  for (const file of others)
+    assert.ok(
+      !readFileSync(path.join(ROOT, file), 'utf8').includes('= costTarget('),
+      `${file}: rename it to cost.fuzz.ts`,
+    )
 })
 
 test('every family of every row makes a text of about the length that it is given', () => {

@@ -49,7 +49,7 @@ function stream(request: FastifyRequest, reply: FastifyReply, parts: StreamParts
   const { caller, pool, feed, sessions, clock } = parts
   reply.hijack()
   const { raw } = reply
-  const reader = new Stream(raw, caller, feed.instance)
+  const reader = new EventStream(raw, caller, feed.instance)
   const undo = [() => pool.release(caller.by)]
   raw.once('close', () => {
     for (const step of undo.splice(0)) step()
@@ -79,12 +79,12 @@ function missedBy({ headers }: FastifyRequest, feed: EventFeed): readonly Number
 }
 
 /** One reader on its connection. */
-class Stream implements EventReader {
+export class EventStream implements EventReader {
   readonly #response: ServerResponse
-  readonly #caller: Caller
+  readonly #caller: Pick<Caller, 'sees' | 'principal'>
   readonly #instance: string
 
-  constructor(response: ServerResponse, caller: Caller, instance: string) {
+  constructor(response: ServerResponse, caller: Pick<Caller, 'sees' | 'principal'>, instance: string) {
     this.#response = response
     this.#caller = caller
     this.#instance = instance

@@ -2,7 +2,7 @@ import { type Clock, LruCache, parseStrict, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { type Static, Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Compile, type Validator } from 'typebox/compile'
 import type { ExposedAgent } from '../registry.ts'
 import { CARD_PATH, LEGACY_VERSION, type RemoteCard } from './card.ts'
 
@@ -45,6 +45,9 @@ const cardSchema = Type.Object({
   defaultInputModes: modes,
   defaultOutputModes: modes,
 })
+
+/** Compiled for the first card: an uncompiled check of 256 KiB holds the event loop for 60 ms. */
+let check: Validator<Record<never, never>, typeof cardSchema> | null = null
 
 interface CachedCard {
   readonly endpoint: string
@@ -107,7 +110,8 @@ export class RemoteCards {
 /** Throws if it is not a card, or of an agent without JSON-RPC of this version. */
 function verified(bytes: Uint8Array, version: ExposedAgent['protocolVersion']): RemoteCard {
   const value = parseStrict(bytes)
-  if (!Value.Check(cardSchema, value)) throw new Error('not an Agent Card')
+  check ??= Compile(cardSchema)
+  if (!check.Check(value)) throw new Error('not an Agent Card')
   if (!speaks(value, version)) throw new Error(`it names no JSONRPC interface of version ${version}`)
   const { pushNotifications = false, extensions = [] } = value.capabilities
   return {
