@@ -55,6 +55,10 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     'test/hostile/broker-memory.live.test.ts',
     '80 connections without a token that send one-byte chunks leave the broker at most 64 MiB above idle, and are refused',
   ],
+  'names as long as a body, in every record of a call': [
+    `${GATEWAY}/planes/mcp/long-names.live.test.ts`,
+    'a caller cannot fill the ledger or a response with names as long as its body',
+  ],
   'hundreds of thousands of releases during an outage of Postgres': [
     COUNTING,
     '150,000 releases owed during an outage of Postgres are bounded, and counting recovers afterwards',

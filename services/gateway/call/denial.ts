@@ -24,6 +24,9 @@ export interface Denial {
   readonly attempts?: Outcome['attempts']
 }
 
+/** Longest reason, in characters: those that quote a caller or a server would otherwise be as long as a body, in the response and in the ledger. */
+const MAX_REASON_CHARS = 4096
+
 /** Builds a denial: `deny('policy_denied', 'rule keep', { rule: 'keep' })`. Without `retryAfterMs` the wait of the code applies, if it has one. */
 export function deny(
   code: ErrorCode,
@@ -33,7 +36,7 @@ export function deny(
   return {
     kind: 'denial',
     code,
-    reason,
+    reason: reason.length > MAX_REASON_CHARS ? `${reason.slice(0, MAX_REASON_CHARS).toWellFormed()}…` : reason,
     policy: null,
     rule: null,
     retryAfterMs: errorTable[code].waitMs ?? null,

@@ -343,8 +343,14 @@ function isIdentity(value: unknown): value is Identity {
   return typeof value === 'object' && value !== null && 'session' in value && 'jti' in value
 }
 
+/** Longest name of a tool, model, skill, resource or prompt, in characters: it is in each record of a call. */
+const MAX_NAME_CHARS = 8192
+
 function checkParsed(value: unknown): Parsed | Denial {
-  return isDenial(value) || isParsed(value) ? value : deny('internal', 'the request was not understood')
+  if (isDenial(value)) return value
+  if (!isParsed(value)) return deny('internal', 'the request was not understood')
+  const isLong = (value.name?.length ?? 0) > MAX_NAME_CHARS
+  return isLong ? deny('invalid_request', `names must have at most ${MAX_NAME_CHARS} characters`) : value
 }
 
 function isParsed(value: unknown): value is Parsed {
