@@ -91,7 +91,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     // OTLP/HTTP lets the body be empty.
     accepts: ['nothing'],
     async read({ url, dialer }) {
-      const config = { endpoint: url, headersFile: '', caFile: '', exportTimeoutSeconds: 60 }
+      const config = { endpoint: url, jurisdiction: '', headersFile: '', caFile: '', exportTimeoutSeconds: 60 }
       const posted = await new Collector(config, dialer).post('{}', new AbortController().signal)
       return posted.kind === 'taken' ? 'ok' : posted.reason
     },

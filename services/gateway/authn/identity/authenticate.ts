@@ -14,11 +14,12 @@ import {
   ML_DSA,
   pemSource,
 } from '@plat/tokens'
+import type { Static } from 'typebox'
 import { type Denial, deny, type Identity, type WireRequest } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Credentials } from './authorization-header.ts'
 import { bearerChallenge, type ChallengeParameters, dpopChallenge } from './challenge.ts'
-import type { TrustedIssuerConfig } from './config.ts'
+import type { identityBlock } from './config.ts'
 import { type DpopConfig, DpopGate, type DpopRefusal, type PresentedToken } from './dpop.ts'
 import { createFailureLog, type FailureLog } from './failures.ts'
 import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
@@ -28,21 +29,8 @@ import { type AuthMetrics, createAuthMetrics } from './metrics.ts'
 import { Resources } from './resource.ts'
 import { TokenVerifiers, type Vouched } from './token-verifiers.ts'
 
-/** Keys of block `identity` (docs/spec/gateway.md) used by authentication. */
-export interface AuthenticatorConfig {
-  readonly publicKeyFiles: readonly string[]
-  readonly jwksURL: string
-  readonly jwksRefreshSeconds: number
-  /** Empty: not checked. */
-  readonly issuer: string
-  readonly audience: string
-  readonly leewaySeconds: number
-  /** False: ML-DSA tokens are refused with any key. */
-  readonly acceptMLDSA: boolean
-  readonly mldsaPublicKeyFiles: readonly string[]
-  readonly resourceBaseURL: string
-  readonly trustedIssuers: readonly TrustedIssuerConfig[]
-}
+/** docs/spec/gateway.md, block `identity`. */
+export type AuthenticatorConfig = Readonly<Static<typeof identityBlock.schema>>
 
 export interface AuthenticatorOptions {
   readonly config: AuthenticatorConfig

@@ -2,21 +2,16 @@ import { type Clock, type PoolObservers, watchedPool } from '@plat/core'
 import { tailLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { LocalLimits, type Overrun, type SharedLimits, type SharedLimitsOptions } from '@plat/state'
+import type { Static } from 'typebox'
 import { Alerts } from './alerts.ts'
 import { type Counters, localCounters, sharedCounters } from './book/counters.ts'
 import { Spending } from './book/spending.ts'
 import { TemplateCounters } from './book/template-counters.ts'
 import { readTotals } from './book/totals.ts'
+import type { budgetsBlock } from './config.ts'
 
-export interface BudgetsConfig {
+export type BudgetsConfig = Readonly<Static<typeof budgetsBlock.schema>> & {
   readonly auditPath: string
-  readonly sessionBudgetUSD: number
-  readonly pricingFile: string
-  readonly budgetsFile: string
-  readonly budgetTimezone: string
-  readonly budgetCurrency: string
-  readonly finopsStatePath: string
-  readonly finopsSaveSeconds: number
   readonly policyReloadSeconds: number
 }
 

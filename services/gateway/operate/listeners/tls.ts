@@ -1,13 +1,8 @@
 import type { TlsOptions } from '@plat/http'
+import type { Static } from 'typebox'
+import type { tlsBlock } from './config.ts'
 
-/** docs/spec/gateway.md: block `tls`. */
-export interface TlsConfig {
-  readonly certFile: string
-  readonly keyFile: string
-  readonly clientCAFile: string
-  readonly svidMode: 'off' | 'optional' | 'required'
-  readonly reloadSeconds: number
-}
+type TlsConfig = Readonly<Static<typeof tlsBlock.schema>>
 
 /** TLS options of the main and the admin listener; empty for plain HTTP. Only the main one requests client certificates. */
 export function tlsOf(config: TlsConfig): { main: { tls?: TlsOptions }; admin: { tls?: TlsOptions } } {

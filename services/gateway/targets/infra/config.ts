@@ -1,5 +1,5 @@
 import { defineBlock, key } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 const MIB = 1024 * 1024
 
@@ -40,3 +40,5 @@ export const infraBlock = defineBlock({
     ),
   }),
 })
+
+export type InfraConfig = Readonly<Static<typeof infraBlock.schema>>

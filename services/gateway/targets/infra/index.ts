@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Clock, glob, rfc3339 } from '@plat/core'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { Check } from 'typebox/value'
 import {
   type Body,
@@ -16,13 +16,13 @@ import {
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { type Authorization, openAuthorization, type Seals, sealAuthorization } from './authorization.ts'
 import { budgetFault, holdsOf } from './budgets.ts'
-import type { infraBlock } from './config.ts'
+import type { InfraConfig } from './config.ts'
 import { readPlan } from './plan/plan.ts'
 import { type TierResult, Tiers } from './plan/tiers.ts'
 import { planResponse, previewOf, reasonOf } from './results.ts'
 
 export type { Seals } from './authorization.ts'
-export type InfraConfig = Readonly<Static<typeof infraBlock.schema>>
+export type { InfraConfig } from './config.ts'
 
 /** Server name in policies, and second half of the scope. */
 const SERVER = 'plat-infra'

@@ -56,12 +56,7 @@ const eventSchema = Type.Union([
   ),
 ])
 
-export interface Owner {
-  readonly tenant: string
-  readonly realm: string
-  readonly user: string
-  readonly provider: string
-}
+export type Owner = Pick<Account, keyof typeof ownerMembers>
 
 /** The public part of an account. */
 export type Account = Readonly<Static<typeof accountSchema>>

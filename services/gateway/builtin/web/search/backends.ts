@@ -1,18 +1,9 @@
 import { isObject, withoutTrailing } from '@plat/core'
 import type { FetchOptions } from '@plat/http'
+import type { Static } from 'typebox'
+import type { webBlock } from '../config.ts'
 
-export interface SearchConfig {
-  /** `none`, `searxng` or `opensearch`. */
-  readonly backend: string | number
-  readonly url: string
-  readonly index: string
-  readonly fields: readonly string[]
-  readonly urlField: string
-  readonly titleField: string
-  readonly snippetField: string
-  readonly authHeaderFile: string
-  readonly maxResults: number
-}
+export type SearchConfig = Static<typeof webBlock.schema>['search']
 
 export interface SearchResult {
   readonly url: string

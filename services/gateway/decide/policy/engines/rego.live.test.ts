@@ -60,7 +60,7 @@ async function setUp(
   const { bearerTokenFile = '' } = own
   const rego = createRego({
     config: {
-      policy: { rego: { url: engine.url, timeoutMs: 250, enforcement, bearerTokenFile } },
+      policy: { rego: { url: engine.url, timeoutMs: 250, enforcement, bearerTokenFile, jurisdiction: '' } },
       policyReloadSeconds: 2,
     },
     extraCA: null,

@@ -6,8 +6,10 @@ import type { Counter } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
 import { isLoopbackName } from '@plat/resources/regions/endpoint'
+import type { Static } from 'typebox'
 import type { Decision } from '../../../call/index.ts'
 import type { GatewayMetrics } from '../../../metrics.ts'
+import type { regoBlock } from '../config.ts'
 import type { PolicyInput } from '../policy-input.ts'
 import { actionsIn, verdictIn } from './answer.ts'
 import { inputJson, listInputJson } from './input.ts'
@@ -31,15 +33,7 @@ export interface RegoOptions {
   readonly metrics: GatewayMetrics
 }
 
-/** docs/spec/gateway.md, `policy.rego`. */
-interface RegoConfig {
-  readonly url: string
-  readonly timeoutMs: number
-  readonly enforcement: 'enforce' | 'dryRun'
-  readonly bearerTokenFile: string
-  /** Empty: unknown. */
-  readonly jurisdiction?: string
-}
+type RegoConfig = Readonly<Static<typeof regoBlock.schema>>
 
 /** An external engine with OPA's Data API: `POST <url>` with `{"input": …}`, response `{"result": …}`. */
 export interface Rego {
@@ -189,7 +183,7 @@ class TokenFile {
 }
 
 /** An engine on the same machine, such as a sidecar, runs where the gateway runs unless its jurisdiction is stated. */
-function placeOf({ url, jurisdiction: stated = '' }: RegoConfig): { readonly jurisdiction?: string } {
+function placeOf({ url, jurisdiction: stated }: RegoConfig): { readonly jurisdiction?: string } {
   const { hostname } = new URL(url)
   if (stated === '' && isLoopbackName(hostname)) return {}
   return { jurisdiction: jurisdictionOf({ upstream: url, jurisdiction: stated }, null) ?? '' }

@@ -36,7 +36,7 @@ function exporterTo(t: TestContext, endpoint: string, own: Own = {}) {
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
   const config = {
-    ...{ endpoint, headersFile: '', caFile: '', exportTimeoutSeconds: 10 },
+    ...{ endpoint, jurisdiction: '', headersFile: '', caFile: '', exportTimeoutSeconds: 10 },
     ...{ maxQueueSize: 2048, maxExportBatchSize: 512, exportIntervalMillis: 5000 },
     ...own,
   }

@@ -2,6 +2,7 @@ import { headerLines, readText } from '@plat/config'
 import { member, readJsonObject, withoutTrailing } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
 import { jurisdictionOf } from '@plat/resources/regions'
+import type { OtelConfig } from '../config.ts'
 
 /** Maximum response size, in bytes. */
 const MAX_RESPONSE_BYTES = 64 * 1024
@@ -22,14 +23,10 @@ export type Posted =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'away'; readonly reason: string; readonly retryAfterMs: number }
 
-export interface CollectorConfig {
-  readonly endpoint: string
-  /** Empty if unknown. */
-  readonly jurisdiction?: string
-  readonly headersFile: string
-  readonly caFile: string
-  readonly exportTimeoutSeconds: number
-}
+export type CollectorConfig = Pick<
+  OtelConfig,
+  'endpoint' | 'jurisdiction' | 'headersFile' | 'caFile' | 'exportTimeoutSeconds'
+>
 
 /** A trace collector for OTLP over HTTP. */
 export class Collector {

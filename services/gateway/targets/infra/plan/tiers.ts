@@ -1,4 +1,5 @@
 import { glob, mapInSlices } from '@plat/core'
+import type { InfraConfig } from '../config.ts'
 import { DATA_BEARING_TYPES, PROTECTED_ADDRESSES, SENSITIVE_TYPES } from './lists.ts'
 import { type Action, type Change, type Plan, withoutKeys } from './plan.ts'
 
@@ -8,16 +9,7 @@ import { type Action, type Change, type Plan, withoutKeys } from './plan.ts'
  */
 export type Tier = 0 | 1 | 2 | 3 | 4
 
-/** `infra.tiers` (docs/spec/gateway.md). An empty list means the built-in one. */
-export interface TierConfig {
-  readonly sensitiveTypes: readonly string[]
-  readonly addSensitiveTypes: readonly string[]
-  readonly dataBearingTypes: readonly string[]
-  readonly addDataBearingTypes: readonly string[]
-  readonly protectedAddresses: readonly string[]
-  readonly addProtectedAddresses: readonly string[]
-  readonly maxResources: number
-}
+export type TierConfig = InfraConfig['tiers']
 
 /** Reason for the tier of a change. */
 export type Cause =
