@@ -54,6 +54,7 @@ export {
   writeLegalHolds,
 } from './retention/legal-holds.ts'
 export { earliestOf, FILTER_MEMBERS, type RecordFilter, type Selector, selectorOf } from './search/filter.ts'
+export { leftRecords } from './search/left-records.ts'
 export { type LedgerQuery, ledgerPage, newestFirst, searchLedger } from './search/page.ts'
 
 export { LineReader, type LinesWanted, type RawLines } from './segment/read.ts'

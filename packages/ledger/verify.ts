@@ -78,7 +78,7 @@ export async function verifyLedger(path: string, options: VerifyOptions = {}): P
     const judging = { totals: noTotals(), hasKey: trust !== null, mayGrow: beside.key !== null, largest }
     return judge(await verifier.run(), judging)
   } catch (error) {
-    if (error instanceof SegmentDamagedError) return unreadableFinding(error.message)
+    if (error instanceof SegmentDamagedError) return unreadableFinding(error)
     throw USAGE_ERRORS.some((type) => error instanceof type) ? new VerifyUsageError(reasonOf(error)) : error
   }
 }

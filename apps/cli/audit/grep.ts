@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '@plat/core'
 import { type LedgerSource, searchRecords } from '../shared/ledger-source.ts'
+import { leftText } from '../shared/left-records.ts'
 import type { Output } from '../shared/output.ts'
 import { type RecordFormat, recordPrinter, stdoutTerminal, type Terminal } from './layout.ts'
 import { countOf, type FilterFlags, filterOf, momentOf } from './moments.ts'
@@ -42,5 +43,7 @@ export async function auditGrep(
     count++
   }
   if (count === 0) output.err('no record matches')
+  const left = await leftText(options, { from, to })
+  if (left !== null) output.err(left)
   return 0
 }

@@ -2,15 +2,18 @@ import { readFile } from 'node:fs/promises'
 import { readSecret } from '@plat/config'
 import { isObject, reasonOf } from '@plat/core'
 import {
+  ArchivedError,
   EXIT_CODES,
   hmacKeyOf,
   type Receipt,
   readTrust,
   receiptFromLedger,
+  SegmentListError,
   VerifyUsageError,
   verifyReceipt,
 } from '@plat/ledger'
 import { admin } from '../shared/admin-api.ts'
+import { EXIT } from '../shared/exit-codes.ts'
 import type { GatewayEnv } from '../shared/home.ts'
 import type { LedgerSource } from '../shared/ledger-source.ts'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
@@ -34,7 +37,8 @@ export async function auditProof(options: AuditProofOptions, output: Output): Pr
 /** @throws CommandError if the record does not exist, or no checkpoint covers it */
 async function ownReceipt(path: string, seq: string): Promise<Receipt> {
   const receipt = await receiptFromLedger(path, Number(seq)).catch((error: unknown) => {
-    throw new CommandError(reasonOf(error), EXIT_CODES.broken)
+    const isElsewhere = error instanceof ArchivedError || error instanceof SegmentListError
+    throw new CommandError(reasonOf(error), isElsewhere ? EXIT.failed : EXIT_CODES.broken)
   })
   if (receipt === 'no record') throw new CommandError(`${path} has no record ${seq}`, EXIT_CODES.usage)
   if (receipt !== 'no checkpoint') return receipt

@@ -97,7 +97,8 @@ function print(found: Finding, path: string, format: Format, output: Output): vo
     output.out(message)
     const signed =
       checkpoints.found > 0 ? `, ${checkpoints.found} checkpoints, ${checkpoints.signed} with a verified signature` : ''
-    output.out(`ledger ${ledgerId ?? 'unknown'}: ${records} good records, ${bytes} bytes${signed}`)
+    if (ledgerId !== null || records > 0)
+      output.out(`ledger ${ledgerId ?? 'unknown'}: ${records} good records, ${bytes} bytes${signed}`)
     for (const one of archived.slice(0, ARCHIVED_LINES)) output.out(archivedText(one))
     if (archived.length > ARCHIVED_LINES) output.out(`${archived.length - ARCHIVED_LINES} more: -o json lists them`)
     if (anchors.last !== null) output.out(anchorsText(anchors))

@@ -1,6 +1,7 @@
 import { rfc3339Micros } from '@plat/core'
 import { earliestOf, type RecordFilter } from '@plat/ledger'
 import { type LedgerSource, type SourceRecord, searchRecords } from './ledger-source.ts'
+import { leftText } from './left-records.ts'
 import { CommandError, plain } from './output.ts'
 import { eventOf, hitsOf, targetOf, textOf } from './record.ts'
 
@@ -22,7 +23,10 @@ async function recordsOfCall(source: LedgerSource, id: string): Promise<readonly
   const isEnd = ({ rec }: SourceRecord) => rec.kind === 'outcome' || rec.kind === 'decision'
   const records = await selected(source, { call: id }, { id, isEnd })
   if (records.length > 0) return records
-  throw new CommandError(`the ledger has no call ${plain(id)}; plat session <id> -o wide lists the calls of a session`)
+  const earliest = earliestOf(id)
+  const left = await leftText(source, { from: earliest === null ? 0 : { at: rfc3339Micros(earliest) } })
+  const why = left ?? 'plat session <id> -o wide lists the calls of a session'
+  throw new CommandError(`the ledger has no call ${plain(id)}; ${why}`)
 }
 
 interface Expected {

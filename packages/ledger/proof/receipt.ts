@@ -85,7 +85,9 @@ function receiptOf(seq: number, line: Buffer, checkpoint: JsonObject, node: Read
   const size = sizeOf(checkpoint)
   const path = inclusionPath(node, seq, size)
   if (rootOfPath(leafHash(line), seq, size, path) !== checkpoint.root) {
-    throw new Error(`record ${seq} is not included under the root of the last checkpoint; look with: plat audit verify`)
+    throw new Error(
+      `record ${seq} is not included under the root of the last checkpoint: it was changed, or the tree; \`plat audit verify\` names the file`,
+    )
   }
   return { seq, line: line.toString(), checkpoint, inclusion: path.map((hash) => hash.toString('hex')) }
 }

@@ -182,7 +182,10 @@ test('a table that does not describe exactly its file is refused in one line', a
   for (const file of files) {
     await assert.rejects(readFirst(file), (error: Error) => {
       assert.ok(error instanceof SegmentListError, String(error))
-      assert.match(error.message, /0{20}\.jsonl\.zst does not end with a valid table of its frames: restore it/)
+      assert.match(
+        error.message,
+        /0{20}\.jsonl\.zst is damaged: it does not end with a valid table of its frames: restore it/,
+      )
       return true
     })
   }

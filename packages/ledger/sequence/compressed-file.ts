@@ -42,13 +42,11 @@ export class CompressedFile implements SourceFile {
   /** `file` is closed with the returned one. Throws SegmentDamagedError when it has no valid table. */
   static async open(path: string, file: SourceFile): Promise<CompressedFile> {
     const size = await file.size()
-    const end = await bytesAt(file, Math.max(0, size - TABLE_END_BYTES), Math.min(size, TABLE_END_BYTES))
+    const end = await bytesAt(path, file, Math.max(0, size - TABLE_END_BYTES), Math.min(size, TABLE_END_BYTES))
     const length = tableBytesOf(end, size)
-    const table = length === null ? null : readFrameTable(await bytesAt(file, size - length, length), size)
+    const table = length === null ? null : readFrameTable(await bytesAt(path, file, size - length, length), size)
     if (table === null) {
-      throw new SegmentDamagedError(
-        `${path} does not end with a valid table of its frames: restore it from a copy, or decompress it (zstd -d) and remove it`,
-      )
+      throw new SegmentDamagedError(path, 'is damaged: it does not end with a valid table of its frames')
     }
     return new CompressedFile(path, file, table)
   }
@@ -88,12 +86,13 @@ export class CompressedFile implements SourceFile {
 
   async #decompress(index: number): Promise<Buffer> {
     const { start, bytes, plainBytes } = this.#table.entry(index)
-    const compressed = await bytesAt(this.#file, start, bytes)
+    const compressed = await bytesAt(this.#path, this.#file, start, bytes)
     const plain = await decompressed(compressed, plainBytes)
     if (typeof plain !== 'string' && plain.length === plainBytes) return plain
     const what = typeof plain === 'string' ? plain : `it has ${plain.length} bytes instead of ${plainBytes}`
     throw new SegmentDamagedError(
-      `${this.#path} is damaged at bytes ${start} to ${start + bytes}: a frame cannot be decompressed (${what}); restore this segment from a copy`,
+      this.#path,
+      `is damaged at bytes ${start} to ${start + bytes}: a frame cannot be decompressed (${what})`,
     )
   }
 }
@@ -113,11 +112,11 @@ function decompressed(bytes: Buffer, plainBytes: number): Promise<Buffer | strin
 
 const MIN_CHUNK_BYTES = 64
 
-async function bytesAt(file: SourceFile, position: number, length: number): Promise<Buffer> {
+async function bytesAt(path: string, file: SourceFile, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(length)
   for (let got = 0; got < length; ) {
     const count = await file.read(bytes.subarray(got), position + got)
-    if (count === 0) throw new SegmentDamagedError(`a compressed segment became shorter while it was read`)
+    if (count === 0) throw new SegmentDamagedError(path, 'became shorter while it was read')
     got += count
   }
   return bytes

@@ -6,7 +6,7 @@ import { type Head, lineRoom, MAX_LINE_BYTES, readRawLine, sealLine, ZERO_HASH }
 import { type ReadAt, scanLines } from '../lines.ts'
 import { jsonOf } from '../moment.ts'
 import type { SourceFile, SourceFiles } from './files.ts'
-import { isCount, type LedgerSegment, readEntry } from './segment-entry.ts'
+import { isCount, type LedgerSegment, readEntry, segmentsPath } from './segment-entry.ts'
 import { SegmentListError } from './segment-list-error.ts'
 
 /** The file of segments that left, up to a whole line. */
@@ -214,7 +214,7 @@ export class LeftSegments {
 
   async #open(): Promise<SourceFile> {
     const file = await this.#files.open(this.#path)
-    if (file === null) throw new LeftReplacedError(missing(this.#path))
+    if (file === null) throw new LeftReplacedError(missing(this.#path, null))
     return file
   }
 }
@@ -239,12 +239,12 @@ export async function openLeft(
   const number = Math.max(0, ...names.map((name) => numberOfLeft(ledgerPath, name) ?? 0))
   const file = leftName(ledgerPath, number)
   if (stated !== null && number < (numberOfLeft(ledgerPath, stated.file) ?? 0)) {
-    throw new SegmentListError(missing(join(folder, stated.file)))
+    throw new SegmentListError(missing(join(folder, stated.file), ledgerPath))
   }
   if (number === 0) return { left: new LeftSegments(folder, files, null), isListed: true }
   const known = stated?.file === file ? stated : { file, bytes: 0, head: null, last: -1, end: 0 }
   const source = await files.open(join(folder, file))
-  if (source === null) throw new LeftReplacedError(missing(join(folder, file)))
+  if (source === null) throw new LeftReplacedError(missing(join(folder, file), ledgerPath))
   try {
     const size = await source.size()
     if (size < known.bytes) throw damagedFile(join(folder, file), `it has ${size} of ${known.bytes} bytes`)
@@ -290,8 +290,10 @@ function within(source: ReadAt, end: number): ReadAt {
   }
 }
 
-function missing(path: string): string {
-  return `${path}, which lists the segments that left, is missing: restore it from a copy`
+function missing(path: string, ledgerPath: string | null): string {
+  const otherwise =
+    ledgerPath === null ? '' : `; without one, move ${segmentsPath(ledgerPath)} away, and what left cannot be verified`
+  return `${path}, which lists the segments that left, is missing: restore it from a copy${otherwise}`
 }
 
 function damagedFile(path: string, why: string | null): SegmentListError {

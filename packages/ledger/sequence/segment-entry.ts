@@ -42,6 +42,11 @@ export function segmentPath(ledgerPath: string, first: number): string {
   return `${ledgerPath}.${String(first).padStart(SEQ_DIGITS, '0')}.jsonl`
 }
 
+/** Returns the first record of a sealed segment by the name of its file. */
+export function firstOfSegment(path: string): number {
+  return Number(/\.(\d{20})\.jsonl(?:\.zst)?$/.exec(path)?.[1] ?? 0)
+}
+
 /** Reads an entry of a list; null when it is malformed. The `segment` record is verified where it is used. */
 export function readEntry(value: unknown): ListedSegment | null {
   if (!isObject(value)) return null

@@ -7,7 +7,7 @@ import { type LedgerPart, lastUpTo, partAt, partsOf } from './ledger-parts.ts'
 import { LeftReplacedError, LeftSegments } from './left-segments.ts'
 import { type LedgerSegment, segmentsPath } from './segment-entry.ts'
 import { type LoadedSegments, loadSegments } from './segment-list.ts'
-import { SegmentListError } from './segment-list-error.ts'
+import { SegmentDamagedError, SegmentListError } from './segment-list-error.ts'
 
 /** A read of records whose segment left the disk. */
 export class ArchivedError extends Error {
@@ -16,8 +16,11 @@ export class ArchivedError extends Error {
   readonly end: number
 
   constructor(path: string, segment: LedgerSegment, end: number) {
-    const where = segment.archive === null ? 'were deleted' : `are archived at ${segment.archive}`
-    super(`${path}: records ${segment.first} to ${segment.last} ${where} (auditRetention)`)
+    const { first, last, archive } = segment
+    const isKept = archive !== null
+    const where = isKept ? `are archived at ${archive}` : 'were deleted'
+    const cure = isKept ? ': to read them, copy that file back beside the ledger' : ''
+    super(`${path}: records ${first} to ${last} ${where} (auditRetention)${cure}`)
     this.segment = segment
     this.end = end
   }
@@ -232,8 +235,12 @@ export class LedgerSequence implements ReadAt {
     const within = position - part.offset
     const file = await this.#openSealed(part)
     const count = await file.read(target.subarray(0, part.segment.bytes - within), within)
-    if (count === 0)
-      throw new SegmentListError(`${part.path} is shorter than the ${part.segment.bytes} bytes that it was sealed with`)
+    if (count === 0) {
+      throw new SegmentDamagedError(
+        part.path,
+        `is shorter than the ${part.segment.bytes} bytes that it was sealed with`,
+      )
+    }
     return count
   }
 
@@ -247,7 +254,7 @@ export class LedgerSequence implements ReadAt {
     const moved = now === undefined ? null : await this.#open(now.path)
     if (moved === null) {
       throw new SegmentListError(
-        `${part.path} is missing: restore it from a copy with \`plat audit repair <ledger> -from <copy>\``,
+        `${part.path} is missing: restore it from a copy with \`plat audit repair ${this.#ledgerPath} -from <copy>\``,
       )
     }
     return moved

@@ -24,7 +24,7 @@ parentPort?.on('message', async (message: ToThread) => {
   post(
     await replyTo(message).catch((error: unknown) => ({
       fault: reasonOf(error),
-      isDamage: error instanceof SegmentDamagedError,
+      damage: error instanceof SegmentDamagedError ? { path: error.path, what: error.what } : null,
       isUsage: USAGE.some((type) => error instanceof type),
     })),
   )

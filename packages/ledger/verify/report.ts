@@ -1,3 +1,5 @@
+import { firstOfSegment } from '../sequence/segment-entry.ts'
+import type { SegmentDamagedError } from '../sequence/segment-list-error.ts'
 import { type ArchivedRecords, EXIT_CODES, type Finding } from './finding.ts'
 import type { PartClaims, PartResult } from './part.ts'
 
@@ -47,7 +49,7 @@ export function addArchived(archived: ArchivedRecords[], { first, last, archive 
 }
 
 /** Returns the place of two archives, or their folder; undefined when they have none in common. */
-function commonPlace(one: string | null, other: string | null): string | null | undefined {
+export function commonPlace(one: string | null, other: string | null): string | null | undefined {
   if (one === other) return one
   if (one === null || other === null) return undefined
   const folder = one.slice(0, one.lastIndexOf('/') + 1)
@@ -73,9 +75,11 @@ export function brokenFinding(judging: Judging, path: string, { problem }: PartR
 }
 
 /** Finding about a file whose lines cannot be read: it states nothing about the other files. */
-export function unreadableFinding(message: string): Finding {
+export function unreadableFinding({ path, message }: SegmentDamagedError): Finding {
   const largest = { size: 0, source: '' }
-  return findingOf('broken', `broken: ${message}`, { totals: noTotals(), hasKey: false, mayGrow: false, largest })
+  const judging = { totals: noTotals(), hasKey: false, mayGrow: false, largest }
+  const place = { path, line: 1, seq: firstOfSegment(path), offset: 0, what: message }
+  return findingOf('broken', `broken: ${message}`, judging, place)
 }
 
 /** A last line without LF that does not verify. In a sealed file it is damage. */

@@ -20,7 +20,10 @@ export type FromThread =
   | { readonly progress: number }
   | { readonly claims: PartClaims | null }
   | { readonly result: (Omit<PartResult, 'end'> & { readonly end: StartMessage }) | null }
-  | { readonly fault: string; readonly isUsage: boolean; readonly isDamage: boolean }
+  | { readonly fault: string; readonly isUsage: boolean; readonly damage: DamageMessage | null }
+
+/** A `SegmentDamagedError` as a message between threads. */
+type DamageMessage = Pick<SegmentDamagedError, 'path' | 'what'>
 
 /** Runs on a separate thread. */
 export class ThreadRunner implements PartRunner {
@@ -61,7 +64,7 @@ export class ThreadRunner implements PartRunner {
     this.#worker.postMessage(message)
     const reply = await this.#waiting.promise
     if (!('fault' in reply)) return reply
-    if (reply.isDamage) throw new SegmentDamagedError(reply.fault)
+    if (reply.damage !== null) throw new SegmentDamagedError(reply.damage.path, reply.damage.what)
     throw reply.isUsage ? new SegmentListError(reply.fault) : new Error(reply.fault)
   }
 

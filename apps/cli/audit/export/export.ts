@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream'
 import { type Clock, systemClock } from '@plat/core'
 import type { LedgerMoment } from '@plat/ledger'
 import { type LedgerSource, lastSeq, searchRecords } from '../../shared/ledger-source.ts'
+import { leftText } from '../../shared/left-records.ts'
 import { CommandError, type Output } from '../../shared/output.ts'
 import { type ProgressScreen, progressBar } from '../../shared/progress.ts'
 import { momentOf } from '../moments.ts'
@@ -46,6 +47,8 @@ export async function auditExport(
   const write = (target: Target) => copy(options, range, encoder, { target, screen })
   const records = await (file === undefined ? toStream(stdout, write) : toFile(file, write))
   output.err(`${records} records${file === undefined ? '' : ` written to ${file}`}`)
+  const left = await leftText(options, range)
+  if (left !== null) output.err(left)
   return 0
 }
 
