@@ -117,7 +117,8 @@ test('each command names a segment that is missing or damaged in one line, with 
       assert.ok(!line.includes('\n'), line)
     }
     const { out } = await run((output) => auditVerify({ path, output: 'json' }, output))
-    if (verified === 3) assert.equal(basename(JSON.parse(out[0] ?? '').place.path).replace('.zst', ''), basename(second))
+    if (verified === 3)
+      assert.equal(basename(JSON.parse(out[0] ?? '').place.path).replace('.zst', ''), basename(second))
   }
 })
 
