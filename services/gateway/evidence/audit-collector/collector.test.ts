@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { ephemeralSigner, type PublicKey } from '@plat/keys'
-import { openLedger, readSegmentReceipt } from '@plat/ledger'
+import { MerkleTree, openLedger, readSegmentReceipt, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { openFileJournal } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
@@ -241,4 +241,45 @@ test('positions are compacted to the last one of each edge, and restored from th
   const second = await EdgePositions.open({ path, clock, log: silentLog })
   t.after(() => second.close())
   assert.deepEqual([second.of('north').upTo, second.of('south').upTo], [20_000, 7])
+})
+
+test('a segment record that an edge forged hides nothing: it is stored as it is, and found where the stored ledger is verified', async (t) => {
+  const head = (edge: TestEdge) => JSON.parse(edge.lines().at(-1) ?? '').hash
+  const tree = { size: 6, subtrees: ['b'.repeat(64), 'c'.repeat(64)] }
+  const root = new MerkleTree({ ...tree, subtrees: tree.subtrees.map((one) => Buffer.from(one, 'hex')) }).root()
+  const cases = [
+    // Consistent by itself: only the records before contradict it.
+    { change: { root }, plain: 0, found: /(?:forked|broken) at record 5 .*segment record/ },
+    { change: { root: 'a'.repeat(64) }, plain: 3, found: /^broken at record 6 .*the segment record is malformed/ },
+    {
+      change: { root, head: 'd'.repeat(64) },
+      plain: 3,
+      found: /^broken at record 6 .*the segment record is malformed/,
+    },
+    { change: { root, first: 9 }, plain: 3, found: /^broken at record 6 .*the segment record is malformed/ },
+    { change: { root, open: ['x'] }, plain: 3, found: /^broken at record 6 .*the segment record is malformed/ },
+  ]
+  for (const { change, plain, found } of cases) {
+    const edge = await testEdge(6)
+    const { dir, open, stored } = await setUp(t, { north: edge.signer.publicKey })
+    const clock = new TestClock()
+    const ledger = await openLedger({ path: edge.path, tenant: '', replica: 'e', clock, ids: systemIds(clock) })
+    const claims = { ledgerId: edge.ledgerId, first: 0, last: 5, head: head(edge), open: [] }
+    await ledger.append({ kind: 'segment', ...claims, ...tree, ...change })
+    await ledger.append({ kind: 'admin', action: 'after' })
+    await ledger.close()
+    const collector = await open()
+    assert.equal(upTo(await collector.take(await edge.segment(0, 7))), 7)
+    assert.equal(stored(), text(edge, 7))
+    const path = join(dir, 'north', 'ledger.jsonl')
+    assert.equal((await verifyLedger(path)).exitCode, plain, JSON.stringify(change))
+    const strict = await verifyLedger(path, { strict: true })
+    assert.match(strict.message, found, JSON.stringify(change))
+    // The next segment of the edge continues after it, and a start of the collector finds what it acknowledged.
+    assert.equal(upTo(await (await open()).take(await edge.question(7))), 7)
+    assert.deepEqual(
+      readdirSync(join(dir, 'north')).filter((name) => name !== 'ledger.jsonl'),
+      [],
+    )
+  }
 })
