@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { type Files, filesOver, type ReadHandle } from '@plat/state'
@@ -168,14 +168,38 @@ test('segments that left after later ones wait in the list, and then the file is
     if (text === null) copy.remove(segmentsPath(path))
     else copy.replace(segmentsPath(path), text)
     assert.equal((await segmentsIn(copy)).length, 2 * MAX_LATE)
-    await new ListKeeper(path, copy, {}).update()
+    // Lines that the list does not state may not be durable: the process may have been killed while it wrote them.
+    const { files, appended } = counting(copy)
+    await new ListKeeper(path, files, {}).update()
+    assert.deepEqual(appended, [leftName(path, 2)])
     assert.deepEqual(JSON.parse(String(copy.readWhole(segmentsPath(path)))), listed())
   }
+})
+
+test('a line that a crash left unfinished is cut off before the next one', async () => {
+  const disk = new MemoryDisk()
+  const list = new ListKeeper(path, disk, {})
+  await list.change(() => [entryOf(0)])
+  const file = join(dirname(path), leftName(path, 1))
+  const torn = lineOfLeft(entryOf(1), null)?.bytes.subarray(0, 100)
+  disk.openAppend(file).write(torn ?? Buffer.alloc(0))
+  assert.deepEqual(
+    (await segmentsIn(disk)).map(({ first }) => first),
+    [0],
+  )
+  await list.change(() => [entryOf(1)])
+  assert.deepEqual(
+    (await segmentsIn(disk)).map(({ first }) => first),
+    [0, 2],
+  )
+  assert.equal(String(disk.readWhole(file)).trimEnd().split('\n').length, 2)
 })
 
 /** Counts the bytes that are read and written. */
 function counting(disk: MemoryDisk) {
   const count = { read: 0, written: 0 }
+  /** Files that were opened for appending, which brings their ends to disk. */
+  const appended: string[] = []
   const counted = <T extends ReadHandle>(handle: T): T => ({
     ...handle,
     read(target: Uint8Array, position: number) {
@@ -186,6 +210,7 @@ function counting(disk: MemoryDisk) {
   })
   const files: Files = {
     openAppend(path) {
+      appended.push(basename(path))
       const handle = counted(disk.openAppend(path))
       return {
         ...handle,
@@ -211,7 +236,7 @@ function counting(disk: MemoryDisk) {
     rename: (from, to) => disk.rename(from, to),
     remove: (path) => disk.remove(path),
   }
-  return { files, count }
+  return { files, count, appended }
 }
 
 /** Line of the `segment` record of the last of so many segments. */
