@@ -149,6 +149,9 @@ test(
     await vera.keyboard.press('a')
     assert.equal(await vera.getByRole('button', { name: /Approve|Deny/ }).count(), 0)
     assert.equal(await vera.getByRole('link', { name: 'Ledger' }).count(), 0, 'the page needs the role auditor')
+    const reader = await vera.context().newPage()
+    await reader.goto(`${plat.origin}/console/ledger/1`)
+    await reader.getByText('This page needs the role auditor').waitFor()
     // The gateway refuses what the page does not offer.
     const refused = await vera.evaluate(`(async () => {
     const { csrf } = await (await fetch('/console/session')).json()

@@ -44,10 +44,10 @@ test(
     const row = (...texts: readonly string[]) =>
       texts.reduce((found, text) => found.filter({ has: page.getByText(text, { exact: true }) }), rows)
     await row('completed', 'chat · small-1', '1.20 EUR').waitFor()
-    await row('redacted', 'chat · small-1 arguments', '2 credit_card').waitFor()
-    await row('redacted', 'chat · small-1 response', '1 iban').waitFor()
+    await row('redacted', 'chat · small-1', 'arguments: 2 credit_card').waitFor()
+    await row('redacted', 'chat · small-1', 'response: 1 iban').waitFor()
     await row('completed', 'notes/add_note').waitFor()
-    await row('redacted', 'notes/add_note arguments', '1 credit_card').waitFor()
+    await row('redacted', 'notes/add_note', 'arguments: 1 credit_card').waitFor()
     await row('denied', 'notes/read_note').waitFor()
     for (const state of ['approval created', 'approval granted', 'approval used', 'completed'])
       await row(state, 'notes/delete_note').waitFor()
@@ -60,7 +60,7 @@ test(
     await page.setViewportSize({ width: 1280, height: 800 })
 
     // The row of a redaction leads to the record that states it, with its proof.
-    await row('redacted', 'chat · small-1 response').getByRole('link').last().click()
+    await row('redacted', 'response: 1 iban').getByRole('link').last().click()
     await page.getByText('proven in this browser').waitFor()
     const facts = page.locator('main p').filter({ hasText: /redacted/ })
     assert.deepEqual(await facts.allInnerTexts(), [

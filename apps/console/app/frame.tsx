@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Badge, Empty, PageHead } from '../ui/parts.tsx'
 import { Name } from '../ui/text.tsx'
-import { type Page, pagesOf } from './pages.ts'
+import { PAGES, type Page, pagesOf } from './pages.ts'
 import { goTo, linkTo, type Route, useRoute } from './route.ts'
 import { logOut, useShared } from './session.ts'
 import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
@@ -54,13 +54,27 @@ function Content({
   if (page !== undefined && route.id === null) return <page.list query={route.query} />
   if (page !== undefined && route.id !== null && page.one !== null) return <page.one key={route.id} id={route.id} />
   if (hasPages && route.page === '') return null
+  const withheld = PAGES.find(({ name }) => name === route.page)
+  if (hasPages && withheld !== undefined) return <Withheld page={withheld} />
   return (
     <>
       <PageHead title={hasPages ? 'This page does not exist' : 'You have no role'} />
       <Empty title={hasPages ? 'Choose a page above' : 'An administrator grants roles'}>
         {hasPages
-          ? 'Your roles decide which pages there are.'
+          ? 'The address may be incomplete.'
           : 'They are in adminAuth.roles and adminAuth.namespaceRoles of gateway.json.'}
+      </Empty>
+    </>
+  )
+}
+
+/** A page that the roles of the person do not include, for instance behind the link of a colleague. */
+function Withheld({ page: { title, role } }: { readonly page: Page }) {
+  return (
+    <>
+      <PageHead title={title} />
+      <Empty title={`This page needs the role ${role}`}>
+        An administrator grants roles in adminAuth.roles and adminAuth.namespaceRoles of gateway.json.
       </Empty>
     </>
   )

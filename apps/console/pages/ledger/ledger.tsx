@@ -151,7 +151,7 @@ function Head() {
 
 const COLUMNS: readonly Column<Line>[] = [
   { name: 'Record', width: '6rem', isMain: true, cell: ({ seq }) => <a href={linkTo('ledger', seq)}>{count(seq)}</a> },
-  { name: 'Time', width: '13rem', cell: ({ rec: { at } }) => absoluteTime(Date.parse(at)) },
+  { name: 'Time', width: '15rem', cell: ({ rec: { at } }) => absoluteTime(Date.parse(at)) },
   { name: 'Kind', width: '8rem', isMain: true, cell: ({ rec }) => <Name of={rec.kind} /> },
   {
     name: 'Agent and session',

@@ -52,8 +52,8 @@ const COLUMNS: readonly Column<Segment>[] = [
       </span>
     ),
   },
-  { name: 'From', width: '13rem', cell: ({ from }) => absoluteTime(Date.parse(from)) },
-  { name: 'To', width: '13rem', cell: ({ to }) => absoluteTime(Date.parse(to)) },
+  { name: 'From', width: '15rem', cell: ({ from }) => absoluteTime(Date.parse(from)) },
+  { name: 'To', width: '15rem', cell: ({ to }) => absoluteTime(Date.parse(to)) },
   { name: 'Size', width: '7rem', isNumber: true, cell: ({ bytes: size }) => bytes(size) },
   { name: 'Checkpoint', width: '7rem', cell: ({ isSigned }) => (isSigned ? 'signed' : 'not yet') },
   { name: 'File', width: '9rem', cell: fileText },

@@ -26,7 +26,7 @@ export function NowPage() {
       {mayRead ? (
         <LastMinutes />
       ) : (
-        <p class="note">Calls, refusals and the health of the ledger need the role auditor.</p>
+        <p class="note">The calls, refusals and costs of the last minutes need the role auditor.</p>
       )}
       <Drift />
     </>

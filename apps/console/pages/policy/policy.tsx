@@ -216,7 +216,7 @@ const COLUMNS: readonly Column<Judged>[] = [
     isNumber: true,
     cell: ({ seq }) => <a href={linkTo('ledger', seq)}>{count(seq)}</a>,
   },
-  { name: 'Time', width: '13rem', cell: ({ at }) => absoluteTime(Date.parse(at)) },
+  { name: 'Time', width: '15rem', cell: ({ at }) => absoluteTime(Date.parse(at)) },
   { name: 'Agent', width: '1fr', cell: ({ namespace, agent }) => <Name of={`${namespace}/${agent}`} /> },
   {
     name: 'Call',

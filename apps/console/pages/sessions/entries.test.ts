@@ -86,14 +86,14 @@ test('what was redacted in a call is an entry after it, and what was in its resp
   const redacted = 'redacted'
   assert.deepEqual(rows(calls), [
     [1, Date.parse(at(1)), 'running', 'add', ''],
-    [1, Date.parse(at(1)), redacted, 'add arguments', '2 credit_card'],
+    [1, Date.parse(at(1)), redacted, 'add', 'arguments: 2 credit_card'],
     [2, Date.parse(at(2)), 'running', 'read', ''],
   ])
   assert.deepEqual(rows([...calls, outcome]), [
     [5, Date.parse(at(1)), 'completed', 'add', ''],
-    [5, Date.parse(at(1)), redacted, 'add arguments', '2 credit_card, 1 iban'],
+    [5, Date.parse(at(1)), redacted, 'add', 'arguments: 2 credit_card, 1 iban'],
     [2, Date.parse(at(2)), 'running', 'read', ''],
-    [5, Date.parse(at(5)), 'refused', 'add response', '1 iban'],
+    [5, Date.parse(at(5)), 'refused', 'add', 'response: 1 iban'],
   ])
   const keys = entriesOf([...calls, outcome]).map(({ key }) => key)
   assert.equal(new Set(keys).size, keys.length)

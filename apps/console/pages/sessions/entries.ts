@@ -64,13 +64,7 @@ function entryOf(line: Line, key: string): Entry {
 function hitEntries({ rec }: Line, call: Entry): readonly Entry[] {
   return hitsOf(rec).map(({ direction, state, tone, detectors }) => ({
     ...call,
-    ...{
-      key: `${call.key} ${direction} ${state}`,
-      state,
-      tone,
-      detail: detectors,
-      target: `${call.target} ${direction}`,
-    },
+    ...{ key: `${call.key} ${direction} ${state}`, state, tone, detail: `${direction}: ${detectors}` },
     ...{ startMs: call.startMs + (direction === 'response' ? (call.ms ?? 0) : 0), ms: null },
     ...{ costMicros: null, currency: '', approval: null, traceUrl: null },
   }))
