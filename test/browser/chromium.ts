@@ -51,3 +51,27 @@ export async function axeViolations(page: Page): Promise<readonly string[]> {
     nodes.map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary}`),
   )
 }
+
+interface TraceEvent {
+  readonly name: string
+  readonly pid: number
+  readonly tid: number
+  /** CPU time of the thread, in microseconds. */
+  readonly tdur?: number
+  readonly args?: { readonly name?: string }
+}
+
+/** Returns the CPU time of the longest task of the page's main thread during `work`, in milliseconds: other load of the machine does not count. */
+export async function longestTaskMs(page: Page, work: () => Promise<void>): Promise<number> {
+  const browser = page.context().browser()
+  if (browser === null) throw new Error('the page has no browser')
+  await browser.startTracing(page, { categories: ['toplevel', 'disabled-by-default-devtools.timeline'] })
+  await work()
+  const traced = await browser.stopTracing()
+  const { traceEvents }: { readonly traceEvents: readonly TraceEvent[] } = JSON.parse(traced.toString())
+  const threadOf = ({ pid, tid }: TraceEvent) => `${pid} ${tid}`
+  const isMain = ({ name, args }: TraceEvent) => name === 'thread_name' && args?.name === 'CrRendererMain'
+  const main = new Set(traceEvents.filter(isMain).map(threadOf))
+  const tasks = traceEvents.filter((event) => event.name === 'RunTask' && main.has(threadOf(event)))
+  return Math.round(tasks.reduce((most, { tdur = 0 }) => Math.max(most, tdur), 0) / 1000)
+}
