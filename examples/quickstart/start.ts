@@ -2,7 +2,8 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CommandError, reportProblems, screen, startUp, terminal } from '@plat/cli'
 import { type FlagTable, parseFlags } from '@plat/config'
-import { giveBackStartMemory, onShutdown } from '@plat/process'
+import { systemClock } from '@plat/core'
+import { giveBackStartMemoryWhenIdle, onShutdown } from '@plat/process'
 import { startModel } from './model/server.ts'
 import { startNotes } from './notes/server.ts'
 
@@ -64,7 +65,7 @@ async function serve(values: {
       await servers.disposeAsync()
       resolve(0)
     })
-    giveBackStartMemory()
+    giveBackStartMemoryWhenIdle({ clock: systemClock })
   })
 }
 

@@ -2,5 +2,5 @@ export { createLog, type Log, type LogLine, type LogOptions, silentLog } from '.
 export { type LoadSource, OVERLOAD_RETRY_MS, Overload, type OverloadState } from './overload.ts'
 export { onShutdown, type ShutdownReason } from './shutdown.ts'
 export { startErrorLine, storageErrorLine } from './start-error.ts'
-export { giveBackStartMemory } from './start-memory.ts'
+export { giveBackStartMemoryWhenIdle } from './start-memory.ts'
 export { printUsage, printVersion, refuseStart } from './status.ts'

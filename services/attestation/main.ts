@@ -1,7 +1,14 @@
 import { parseFlags, settingsOf } from '@plat/config'
 import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
-import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
+import {
+  createLog,
+  giveBackStartMemoryWhenIdle,
+  onShutdown,
+  printUsage,
+  printVersion,
+  refuseStart,
+} from '@plat/process'
 import { attestationFlags, settingProblems } from './flags.ts'
 import { type Attestation, startAttestation } from './start.ts'
 
@@ -30,6 +37,6 @@ export async function main(argv: readonly string[]): Promise<number> {
     dialer.close()
     return refuseStart([reasonOf(error)])
   }
-  giveBackStartMemory()
+  giveBackStartMemoryWhenIdle({ clock: systemClock })
   return stopped.promise
 }

@@ -1,6 +1,13 @@
 import { type FlagTable, formatProblem, parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
+import {
+  createLog,
+  giveBackStartMemoryWhenIdle,
+  onShutdown,
+  printUsage,
+  printVersion,
+  refuseStart,
+} from '@plat/process'
 import { loadGatewayConfig } from './config.ts'
 import { checkFiles } from './config-files.ts'
 import { startGateway } from './gateway.ts'
@@ -52,6 +59,6 @@ export async function main(argv: readonly string[]): Promise<number> {
       await gateway.drain()
       resolve(0)
     })
-    giveBackStartMemory()
+    giveBackStartMemoryWhenIdle({ clock: systemClock })
   })
 }

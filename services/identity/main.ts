@@ -1,7 +1,14 @@
 import { parseFlags, settingsOf } from '@plat/config'
 import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
-import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
+import {
+  createLog,
+  giveBackStartMemoryWhenIdle,
+  onShutdown,
+  printUsage,
+  printVersion,
+  refuseStart,
+} from '@plat/process'
 import { openCluster } from './bootstrap/cluster.ts'
 import { cloudProviders } from './exchange/providers/clouds.ts'
 import { flagProblems, identityFlags, settingFlags } from './flags.ts'
@@ -50,6 +57,6 @@ export async function main(argv: readonly string[]): Promise<number> {
     await opened?.close()
     return refuseStart([reasonOf(error)])
   }
-  giveBackStartMemory()
+  giveBackStartMemoryWhenIdle({ clock: systemClock })
   return stopped.promise
 }

@@ -4,7 +4,14 @@ import { parseFlags, readSecret } from '@plat/config'
 import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { clusterAccess, kubeconfigAccess } from '@plat/kubernetes'
-import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
+import {
+  createLog,
+  giveBackStartMemoryWhenIdle,
+  onShutdown,
+  printUsage,
+  printVersion,
+  refuseStart,
+} from '@plat/process'
 import { flagProblems, type OperatorFlags, operatorFlags } from './flags.ts'
 import { type Operator, type ServiceCredentials, startOperator } from './start.ts'
 
@@ -36,7 +43,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     dialer.close()
     return refuseStart([reasonOf(error)])
   }
-  giveBackStartMemory()
+  giveBackStartMemoryWhenIdle({ clock: systemClock })
   return stopped.promise
 }
 

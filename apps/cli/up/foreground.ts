@@ -1,5 +1,6 @@
 /** `plat up` in a terminal. */
-import { giveBackStartMemory, onShutdown } from '@plat/process'
+import { systemClock } from '@plat/core'
+import { giveBackStartMemoryWhenIdle, onShutdown } from '@plat/process'
 import { NAMESPACE } from '../shared/draft.ts'
 import { commandName, dirArgument } from '../shared/next-steps.ts'
 import type { Output } from '../shared/output.ts'
@@ -19,7 +20,7 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
       await running.stop()
       resolve(0)
     })
-    giveBackStartMemory()
+    giveBackStartMemoryWhenIdle({ clock: systemClock })
   })
 }
 
