@@ -85,7 +85,6 @@ function heldItem({ amount, cap, key, unit, window }: HoldItem) {
 }
 
 export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Denial | null, more: OutcomeParts): Rec {
-  const { usage } = outcome
   const { decision, target } = call.facts
   const model = target.kind === 'model'
   const known = commonFieldsOf(call)
@@ -122,7 +121,7 @@ export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Deni
     status: outcome.status,
     ms: Math.round(more.ms),
     upstreamMs: Math.round(outcome.upstreamMs),
-    usage: usage === null ? undefined : inOrder(usage),
+    usage: outcome.usage === null ? undefined : inOrder(outcome.usage),
     usageSource: outcome.usageSource,
     costMicros,
     currency,
