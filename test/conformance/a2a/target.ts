@@ -32,7 +32,14 @@ export async function send({ url, version, headers }: Target, body: unknown, sen
   const { method = 'POST', suffix = '', onMessage = () => {} } = sent
   const response = await fetch(`${url.replace(/\/$/, '')}${suffix}`, {
     method,
-    headers: { 'content-type': 'application/json', 'a2a-version': version, ...headers, ...sent.headers },
+    // The agents of the Python SDK close an idle connection after 5 seconds, perhaps while a request is sent on it.
+    headers: {
+      connection: 'close',
+      'content-type': 'application/json',
+      'a2a-version': version,
+      ...headers,
+      ...sent.headers,
+    },
     ...(method === 'POST' && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     signal: AbortSignal.timeout(STREAM_MS),
   })
