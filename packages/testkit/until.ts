@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a test waits for what must happen, in milliseconds: far above what the slowest machine needs. */
-const PATIENCE_MS = 180_000
+const PATIENCE_MS = Number(process.env.PATIENCE ?? 180_000)
 
 /** Between two looks, in milliseconds. */
 const LOOK_EVERY_MS = 10

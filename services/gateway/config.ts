@@ -39,6 +39,7 @@ import { evidenceBlock } from './evidence/objects/config.ts'
 import { offlineBlock } from './evidence/offline/config.ts'
 import { otelBlock } from './evidence/otel/config.ts'
 import { compressionBlock, retentionBlock } from './evidence/retention/config.ts'
+import { sbxdBlock } from './evidence/sbxd/config.ts'
 import { transparencyLogBlock } from './evidence/transparency/config.ts'
 import { activityBlock } from './operate/activity/config.ts'
 import { configBundleBlock } from './operate/config-bundle/config.ts'
@@ -115,6 +116,7 @@ const builtBlocks = [
   offlineBlock,
   auditCollectorBlock,
   clientAuditBlock,
+  sbxdBlock,
   evidenceBlock,
   txnTokensBlock,
   configBundleBlock,

@@ -7,6 +7,7 @@ import { SCOPES as BUDGET_SCOPES } from './decide/budgets/caps/budget.ts'
 import { REASONS, RESULTS } from './evidence/audit-collector/collector.ts'
 import { RULES as OFFLINE_RULES } from './evidence/offline/stage.ts'
 import { WAITS } from './evidence/retention/waits.ts'
+import { MIRROR_OUTCOMES } from './evidence/sbxd/mirror.ts'
 import { REASONS as BUNDLE_REASONS } from './operate/config-bundle/bundles.ts'
 import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
@@ -49,6 +50,7 @@ const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
 const clientAudit = { area: 'Integrations', feature: 'clientAudit' }
+const sbxd = { area: 'Integrations', feature: 'sbxd' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
 const synced = { area: 'Config and HA', feature: 'configSync' }
 const state = { area: 'Config and HA', feature: '' }
@@ -374,6 +376,16 @@ export const gatewayMetricRows = [
     plat_gateway_client_audit_anchor_append_failures_total: counter(
       'Anchors and alerts of the ledger of a client that could not be recorded',
       { anchor: NAMES },
+    ),
+  }),
+  ...metricRows(sbxd, {
+    plat_gateway_sbxd_mirror_total: counter('Decisions sent to the sandbox daemon, by outcome', {
+      outcome: MIRROR_OUTCOMES,
+    }),
+    plat_gateway_sbxd_audit_verified: gauge('Whether the ledger of the sandbox daemon verified when it was last read'),
+    plat_gateway_sbxd_audit_head_seq: gauge('The last anchored record of the ledger of the sandbox daemon'),
+    plat_gateway_sbxd_anchor_append_failures_total: counter(
+      'Anchors and alerts of the ledger of the sandbox daemon that could not be recorded',
     ),
   }),
   ...metricRows(synced, {

@@ -25,6 +25,7 @@ const SWITCHED_ON: Readonly<Record<string, object>> = {
   auditSinks: { auditSinks: [{}] },
   sovereigntyPolicyFile: { sovereigntyPolicyFile: '/sovereignty.json' },
   clientAudit: { clientAudit: { anchors: [{}] } },
+  sbxd: { sbxd: { mirrorDecisions: true, anchorIntervalSeconds: 0 } },
   a2a: { a2a: { routesFile: '/agents.json' } },
 }
 

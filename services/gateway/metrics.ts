@@ -12,6 +12,7 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
   for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
   if ((config.a2a?.routesFile ?? '') !== '') features.add('a2a')
   if (config.clientAudit !== undefined && !isUnset(config.clientAudit.anchors)) features.add('clientAudit')
+  if (config.sbxd?.mirrorDecisions === true || (config.sbxd?.anchorIntervalSeconds ?? 0) > 0) features.add('sbxd')
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
 
@@ -48,6 +49,7 @@ type FeatureKeys = Readonly<
   Partial<Record<(typeof FEATURE_KEYS)[number], string | readonly unknown[]>> &
     Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {
       readonly clientAudit?: { readonly anchors: readonly unknown[] }
+      readonly sbxd?: { readonly mirrorDecisions: boolean; readonly anchorIntervalSeconds: number }
       readonly a2a?: { readonly routesFile: string }
     }
 >

@@ -1,4 +1,4 @@
-import { type ConfigBlock, defineBlock, key, requires, uniqueNames } from '@plat/config'
+import { type ConfigBlock, defineBlock, key, uniqueNames } from '@plat/config'
 import Type from 'typebox'
 
 const tenants = defineBlock({
@@ -53,23 +53,8 @@ const ctxengine = defineBlock({
   rules: [uniqueNames('ctxengine.auditAnchors')],
 })
 
-const sbxd = defineBlock({
-  path: 'sbxd',
-  feature: 'sbxd',
-  built: false,
-  schema: Type.Object({
-    socket: key.text('Default a per-user unix socket when `url` is empty.'),
-    url: key.url('Needs `tokenFile`.'),
-    tokenFile: key.file('Token for `url`.'),
-    mirrorDecisions: key.flag('Send it every decision.'),
-    anchorIntervalSeconds: key.seconds('How often its ledger is anchored; 0 off.', 0, 0),
-    queueSize: key.whole('Decisions that wait; overflow is dropped and counted.', 1024, 1),
-  }),
-  rules: [requires('sbxd', ['tokenFile'], ({ url }) => url !== '', 'with sbxd.url')],
-})
-
 /**
  * Tables of `gateway.json` whose features are not built. Their keys are validated and documented like all others; any value but the default is
  * refused with `<path>: not built yet in this version`.
  */
-export const unbuiltBlocks: readonly ConfigBlock[] = [liveView, tenants, ctxengine, sbxd]
+export const unbuiltBlocks: readonly ConfigBlock[] = [liveView, tenants, ctxengine]

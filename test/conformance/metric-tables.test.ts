@@ -9,7 +9,7 @@ import { requirements } from './requirements.ts'
 /** Series of every registry, which no table names. */
 const EVERYWHERE = new Set(['plat_build_info'])
 /** Series of features that are not built. */
-const NOT_BUILT = /^plat_gateway_(?:ctxengine|sbxd)_/
+const NOT_BUILT = /^plat_gateway_ctxengine_/
 
 const tables: readonly (readonly MetricRow[])[] = [gatewayMetricRows, operatorMetrics, attestationMetrics]
 const rows = new Map(tables.flat().map((row) => [row.name, row]))

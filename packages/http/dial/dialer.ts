@@ -155,12 +155,13 @@ class GuardedDialer implements Dialer {
 const systemNames = new NameLookups((hostname) => systemLookup(hostname, { all: true, verbatim: true }), systemClock)
 
 /** Selects the connection options of a fetch: the other options must not create separate clients. */
-function connectionOptions({ caPEM, clientCert, serverName, residency }: DialOptions): DialOptions {
+function connectionOptions({ caPEM, clientCert, serverName, residency, socketPath }: DialOptions): DialOptions {
   return {
     ...(caPEM && { caPEM }),
     ...(clientCert && { clientCert }),
     ...(serverName && { serverName }),
     ...(residency && { residency }),
+    ...(socketPath && { socketPath }),
   }
 }
 

@@ -8,8 +8,8 @@ export interface TrustOptions {
   /** Name in the server certificate, if different from the host. */
   readonly serverName?: string
   /**
-   * Path of a Unix socket to connect to, whatever the host of the URL is. Never from a resource, a configuration file or a response:
-   * its author could then reach every socket of this machine.
+   * Path of a Unix socket to connect to, whatever the host of the URL is. Never from a resource or a response: its author could
+   * then reach every socket of this machine. `sbxd.socket` is the one key of gateway.json that names one.
    */
   readonly socketPath?: string
 }

@@ -20,6 +20,8 @@ export const FOLLOW_FAULTS = [
   'signature',
   /** No signature covers its end. */
   'unsigned',
+  /** It does not hold the anchor of the gateway's ledger that its writer confirmed. */
+  'unanchored',
 ] as const
 
 export type FollowFaultKind = (typeof FOLLOW_FAULTS)[number]

@@ -26,7 +26,7 @@ after(() => promtool?.remove())
 const tries = (alert: string, trial: Trial) => void tried.add(tryAlert(promtool, groups, alert, trial))
 
 test('Prometheus accepts the rules', () => {
-  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 29 rules found/)
+  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 31 rules found/)
 })
 
 for (const mode of ['claim', 'direct'] as const) {
@@ -355,6 +355,34 @@ test('ClientLedgerUnverified fires when the ledger of a client has not verified 
     says: 'The gateway a has found a fault in the ledger of client ci. The log and an alert record name it.',
     on: [verified('0x100')],
     notOn: [verified('1x100')],
+  })
+})
+
+test('SandboxLedgerUnverified fires when the ledger of the sandbox daemon has not verified for five minutes', () => {
+  // Shows D3.alert.SandboxLedgerUnverified.
+  const verified = (values: string) => ({ 'plat_gateway_sbxd_audit_verified{instance="a"}': values })
+  tries('SandboxLedgerUnverified', {
+    at: '6m',
+    notYet: '4m',
+    labels: { severity: 'critical', instance: 'a' },
+    says: 'The gateway a has found a fault in the ledger of its sandbox daemon. The log and an alert record name it.',
+    on: [verified('0x100')],
+    notOn: [verified('1x100')],
+  })
+})
+
+test('SandboxMirrorFailing fires when decisions have not reached the sandbox daemon for a quarter of an hour', () => {
+  // Shows D3.alert.SandboxMirrorFailing.
+  const decisions = (outcome: string, values: string) => ({
+    [`plat_gateway_sbxd_mirror_total{instance="a",outcome="${outcome}"}`]: values,
+  })
+  tries('SandboxMirrorFailing', {
+    at: '30m',
+    notYet: '14m',
+    labels: { severity: 'warning', instance: 'a', outcome: 'dropped' },
+    says: 'On a 40 decisions of ten minutes did not reach the sandbox daemon (dropped).',
+    on: [decisions('dropped', '0+1x400')],
+    notOn: [decisions('ok', '0+1x400'), decisions('dropped', '7x400')],
   })
 })
 

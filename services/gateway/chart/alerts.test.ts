@@ -38,6 +38,8 @@ const DOCUMENTED = `
   evidence KeyServiceFailing warning 10m
   evidence AuditSegmentDamaged critical
   evidence ClientLedgerUnverified critical 5m
+  evidence SandboxLedgerUnverified critical 5m
+  evidence SandboxMirrorFailing warning 15m
   evidence AttestationFailureRate warning 10m
   license LicenseExpiring warning 1h
   license LicenseExpiring critical 1h

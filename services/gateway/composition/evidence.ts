@@ -7,6 +7,7 @@ import { createClientAudit } from '../evidence/client-audit/index.ts'
 import { createEvidence } from '../evidence/objects/index.ts'
 import { createOffline } from '../evidence/offline/index.ts'
 import { createRetention } from '../evidence/retention/index.ts'
+import { createSbxd } from '../evidence/sbxd/index.ts'
 import { createTransparency } from '../evidence/transparency/index.ts'
 import { createConfigBundle } from '../operate/config-bundle/index.ts'
 import { createLicenseRoutes } from '../operate/license/routes.ts'
@@ -38,6 +39,7 @@ export async function startEvidence(shared: Shared, { ledgers }: Callers, { deli
   const offline = keep(await createOffline({ ...shared, ledgers, ledgerId, signer }))
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer }))
   keep(await createClientAudit({ ...shared, ledgers }))
+  const sbxd = keep(await createSbxd({ ...shared, ledgers, ledgerId }))
   const { checkpoints, segments } = audit
   const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints }))
   const evidence = createEvidence({ ...shared, checkpoints, ledgers })
@@ -50,6 +52,7 @@ export async function startEvidence(shared: Shared, { ledgers }: Callers, { deli
   return {
     offline,
     collector,
+    sbxd,
     anchors,
     evidence,
     retention,

@@ -123,13 +123,14 @@ function createStoredReview({ models, stored, taint }: Features) {
   })
 }
 
-function observersOf({ sessions, events, activity, captures, traces }: Features): readonly CallObserver[] {
+function observersOf({ sessions, events, activity, sbxd, captures, traces }: Features): readonly CallObserver[] {
   const ofRecords = (see: (record: Rec, at: number) => void): CallObserver => ({
     ended: (_call, _outcome, record, at) => void (record !== null && see(record, at)),
     turnedAway: (_request, record, at) => see(record, at),
   })
   const readers = [sessions, events, ...(activity === null ? [] : [activity])]
-  return [...readers.map(({ see }) => ofRecords(see)), ...captures.observers, ...traces.observers]
+  const mirrors = sbxd.see === null ? [] : [ofRecords(sbxd.see)]
+  return [...readers.map(({ see }) => ofRecords(see)), ...mirrors, ...captures.observers, ...traces.observers]
 }
 
 /** From the name that a caller uses to what is called, wherever it may stand. */
