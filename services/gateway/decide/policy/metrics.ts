@@ -1,7 +1,5 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 
-export type PolicyMetrics = ReturnType<typeof createPolicyMetrics>
-
 export function createPolicyMetrics(metrics: GatewayMetrics) {
   const loaded = metrics.gauge('plat_gateway_policies_loaded')
   const revision = metrics.gauge('plat_gateway_policy_revision')
