@@ -11,6 +11,33 @@ export interface GatewayEvent {
   readonly audit?: Readonly<Record<string, unknown>>
 }
 
+/** Maximum length of a text in an event, in characters. Names of tools are as long as callers and servers make them, and events are retained. */
+const TEXT_MAX_CHARS = 256
+
+/** Returns the event with long texts cut. */
+export function boundedEvent(event: GatewayEvent): GatewayEvent {
+  const { data, audit } = event
+  if (!hasLongText(data) && (audit === undefined || !hasLongText(audit))) return event
+  return { ...event, data: cutTexts(data), ...(audit !== undefined && { audit: cutTexts(audit) }) }
+}
+
+function hasLongText(members: GatewayEvent['data']): boolean {
+  return Object.values(members).some(isLong)
+}
+
+function isLong(value: unknown): value is string {
+  return typeof value === 'string' && value.length > TEXT_MAX_CHARS
+}
+
+function cutTexts(members: GatewayEvent['data']): GatewayEvent['data'] {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, isLong(value) ? cut(value) : value]))
+}
+
+/** Copied, because a slice would keep the whole text in memory. */
+function cut(text: string): string {
+  return `${Buffer.from(text.slice(0, TEXT_MAX_CHARS - 1)).toString()}…`
+}
+
 /** Event of a record of the ledger, or null if it has none. Approvals and revocations have events from their journals, on every replica. */
 export function eventOf(rec: Rec): GatewayEvent | null {
   if (rec.kind === 'revocation' && rec.source === 'file') {

@@ -109,3 +109,19 @@ test('changes of health are events, and the end of the gateway ends readers', as
   feed.close()
   assert.deepEqual([ended(), feed.isCollecting], [1, false])
 })
+
+test('long names and reasons of callers and servers are cut in events, which are retained', () => {
+  const { feed, reader } = setUp()
+  const { events } = reader()
+  const long = '\u{1f600}'.repeat(500_000)
+  feed.see({ ...refused, user: long, server: 'notes', tool: long, rule: 'r' })
+  feed.add({ type: 'pin.drift', namespace: 'shop', data: { server: 'shop/notes', tool: long, digest: 'd' } })
+  feed.add(happened(1))
+  for (const { data, audit } of events) {
+    for (const value of Object.values({ ...data, ...audit }))
+      if (typeof value === 'string') assert.ok(value.length <= 256 && value.isWellFormed(), String(value.length))
+  }
+  const [denial, drift] = events
+  assert.deepEqual([denial?.audit?.server, denial?.audit?.rule, drift?.data.digest], ['notes', 'r', 'd'])
+  assert.match(String(denial?.audit?.tool), /…$/)
+})

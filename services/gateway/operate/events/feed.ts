@@ -1,5 +1,5 @@
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
-import { denialOf, eventOf, type GatewayEvent } from './event.ts'
+import { boundedEvent, denialOf, eventOf, type GatewayEvent } from './event.ts'
 
 /** Events that a reader can resume from. */
 const RING_EVENTS = 2_000
@@ -193,7 +193,7 @@ export class EventFeed {
   }
 
   #add(event: GatewayEvent): void {
-    const numbered = { ...event, seq: ++this.#seq, at: rfc3339(this.#options.clock.now()) }
+    const numbered = { ...boundedEvent(event), seq: ++this.#seq, at: rfc3339(this.#options.clock.now()) }
     this.#ring.push(numbered)
     if (this.#ring.length > RING_EVENTS) this.#ring.shift()
     for (const reader of this.#readers) reader.event(numbered)
