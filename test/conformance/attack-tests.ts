@@ -7,6 +7,7 @@ const QUORUM = `${GATEWAY}/decide/approvals/quorum/quorum.test.ts`
 const AUTHORITY = `${GATEWAY}/decide/revocations/authority.live.test.ts`
 const RESIDENCY = `${GATEWAY}/decide/residency/residency.live.test.ts`
 const FAILOVER = `${GATEWAY}/planes/model/upstream/failover.live.test.ts`
+const BATCHES = `${GATEWAY}/planes/model/batches`
 const FORWARDER = 'apps/cli/run/forwarder.live.test.ts'
 const ISOLATION = 'apps/cli/run/isolation.system.test.ts'
 const COUNTING = 'packages/state/postgres/counting/counting.live.test.ts'
@@ -34,6 +35,30 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
   'another response on a resumed stream': [RESPONSES, 'a resumed stream relays only the response to its request'],
   'an event id that no header can have': [RESPONSES, 'an event id that is not valid in a header is removed'],
   'a server that stops within its head or body': [RESPONSES, 'an upstream that stops sending within '],
+  'a request in a batch that would be denied as a call': [
+    `${BATCHES}/batches.live.test.ts`,
+    'a request that would be denied as a call refuses the batch by its number, and the provider gets nothing',
+  ],
+  'a batch from a file of before a policy': [
+    `${BATCHES}/judged.live.test.ts`,
+    'a file is judged again when its batch is created, by what is in force then',
+  ],
+  'the batch, the file or the results of another agent': [
+    `${BATCHES}/batches.live.test.ts`,
+    'files and batches of another agent or user are as those that do not exist',
+  ],
+  'a provider that answers with another batch': [
+    `${BATCHES}/batches.live.test.ts`,
+    'a provider that answers with another batch is not believed',
+  ],
+  'a restart between a batch and its results': [
+    `${BATCHES}/money.live.test.ts`,
+    'the most that a batch can cost is held until its results are read, also after a restart',
+  ],
+  'results of a batch that are read at two gateways': [
+    `${BATCHES}/money.live.test.ts`,
+    'two gateways with one database hold and settle a batch once',
+  ],
   'a provider that answers with invalid JSON': [
     `${GATEWAY}/planes/model/invalid.live.test.ts`,
     'an invalid response of ',
