@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { isObject, type JsonObject, member } from '@plat/core'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { batchesSetup, line, uploaded } from '../../../testing/batches.ts'
@@ -24,15 +25,16 @@ test('a batch waits for its approval, and is refused if policies change meanwhil
     policyReloadSeconds: 1,
     adminAuth: { devTokenApprovers: true },
   })
-  const admin = async (path: string, method = 'GET') => {
-    const response = await fetch(running.url + path, { method, headers: { authorization: `Bearer ${TOKEN}` } })
-    return response.json()
+  const headers = { authorization: `Bearer ${TOKEN}` }
+  const admin = async (path: string, method = 'GET'): Promise<{ readonly body: JsonObject }> => {
+    const value: unknown = await (await fetch(running.url + path, { method, headers })).json()
+    return { body: isObject(value) ? value : {} }
   }
   const pending = async () => {
     let id = ''
     await until(async () => {
-      const { items } = await admin('/v1/approvals?state=pending')
-      id = items[0]?.id ?? ''
+      const { items } = (await admin('/v1/approvals?state=pending')).body
+      id = Array.isArray(items) ? String(member(items[0], 'id') ?? '') : ''
       return id !== ''
     }, 'the approval')
     return id
@@ -45,7 +47,10 @@ test('a batch waits for its approval, and is refused if policies change meanwhil
   const second = assert.rejects(openai().batches.create(request), /403 .*have changed since the batch was sent/)
   const approval = await pending()
   await writeFile(policyFile, policiesFile([POLICY, testPolicy({ name: 'default/more', agents: ['other'] })], 2))
-  await until(async () => JSON.stringify(await admin('/v1/policies')).includes('default/more'), 'the other policies')
+  await until(
+    async () => JSON.stringify((await admin('/v1/policies')).body).includes('default/more'),
+    'the other policies',
+  )
   await admin(`/v1/approvals/${approval}/approve`, 'POST')
   await second
   assert.equal(provider.calls.filter(({ path }) => path === '/v1/batches').length, 1)

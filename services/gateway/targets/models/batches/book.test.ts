@@ -3,11 +3,11 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
-import { fileJournals, LocalLimits } from '@plat/state'
+import { createMemoryJournal, fileJournals, LocalLimits } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { BatchBook, KEPT_MS } from './book.ts'
-import type { BatchUsed, StoredBatch } from './events.ts'
+import { BatchBook, type BatchBookOptions, KEPT_MS } from './book.ts'
+import type { BatchEvent, BatchUsed, StoredBatch } from './events.ts'
 
 const HOUR_MS = 3_600_000
 const USAGE = { prompt: 1, completion: 2, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
@@ -21,12 +21,12 @@ const batchAt = (at: number): StoredBatch => ({
 })
 
 /** A function that opens the book of a gateway, in which settlements are counted, or fail. */
-function setUp(t: TestContext, clock = new TestClock()) {
+function setUp(t: TestContext, clock = new TestClock(), journals: BatchBookOptions['journals'] = fileJournals(clock)) {
   const config = { auditPath: path.join(tempFolder(), 'ledger.jsonl') }
   const settled: (readonly [string, BatchUsed])[] = []
   const opened = async (replica: string, fails = false) => {
     const limits = new LocalLimits({ clock })
-    const book = await BatchBook.open({ config, journals: fileJournals(clock), clock, log: silentLog, replica })
+    const book = await BatchBook.open({ config, journals, clock, log: silentLog, replica })
     await book.begin({
       limits,
       async settle(_, used, held) {
@@ -106,4 +106,30 @@ test('the files of results lead to their batch until it is settled, also after a
   assert.deepEqual([book.ofFile('a', 'file-1')?.id, book.ofFile('b', 'file-1')], ['batch_1', null])
   await book.settle(batch, USED)
   assert.equal(book.ofFile('a', 'file-1'), null)
+})
+
+test('of two gateways that read the results at once, one settles the batch', async (t) => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<BatchEvent>(() => clock.now())
+  let gate: Promise<void> | null = null
+  const append: typeof journal.append = async (...args) => {
+    await gate
+    return journal.append(...args)
+  }
+  const gated: typeof journal = {
+    ...{ health: 'ok', append, close: () => journal.close() },
+    ...{ read: (...all) => journal.read(...all), follow: (...all) => journal.follow(...all) },
+    compact: (...all) => journal.compact(...all),
+  }
+  const { settled, opened } = setUp(t, clock, { open: async () => gated })
+  const [one, other] = [await opened('one'), await opened('other')]
+  await one.book.created(batchAt(clock.now()))
+  await until(() => other.book.find('a', 'batch_1') !== null, 'the batch at the other gateway')
+  const settle = ({ book }: typeof one) => book.settle(book.find('a', 'batch_1') ?? assert.fail(), USED)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate = promise
+  const settling = Promise.all([settle(one), settle(other)])
+  resolve()
+  await settling
+  assert.equal(settled.length, 1)
 })

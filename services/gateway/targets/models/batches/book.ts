@@ -6,7 +6,7 @@ import {
   isShort,
   type JournalEntry,
   JournalFollower,
-  type Journals,
+  type JournalSpec,
   type Limits,
   type OpenJournal,
   PoolFullError,
@@ -33,7 +33,7 @@ export interface BatchCharging {
 
 export interface BatchBookOptions {
   readonly config: { readonly auditPath: string }
-  readonly journals: Journals
+  readonly journals: { open(spec: JournalSpec<BatchEvent>): Promise<OpenJournal<BatchEvent>> }
   readonly clock: Clock
   readonly log: Log
   /** Name of this gateway. */
