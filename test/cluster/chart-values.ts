@@ -69,6 +69,7 @@ export const everything: Values = {
     operatorEgress: [{ ports: [{ port: 443 }] }],
   },
   monitoring: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } },
+  dashboards: { enabled: true },
   alerts: {
     enabled: true,
     runbookBaseURL: 'https://git.example/plat/docs/runbooks.md',

@@ -222,6 +222,18 @@ const alerts = (thresholds: Thresholds) =>
     'Alert rules, as alerts.yaml writes them.',
   )
 
+const dashboards = group(
+  {
+    enabled: key.flag('A ConfigMap with each dashboard, for the sidecar of the Grafana chart.'),
+    labels: Type.Record(Type.String(), Type.String(), {
+      default: { grafana_dashboard: '1' },
+      description: 'Labels by which the sidecar finds them.',
+    }),
+    annotations: key.map(Type.String(), 'Annotations of the ConfigMaps, such as the folder for the sidecar.'),
+  },
+  'Grafana dashboards.',
+)
+
 /** Every value, in the order of values.yaml. `config` is gateway.json. */
 export function chartValues(config: Node, thresholds: Thresholds): Node {
   return group({
@@ -235,5 +247,6 @@ export function chartValues(config: Node, thresholds: Thresholds): Node {
     networkPolicy,
     monitoring,
     alerts: alerts(thresholds),
+    dashboards,
   })
 }
