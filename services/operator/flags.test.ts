@@ -31,3 +31,15 @@ test('-endpoint-jurisdictions names origins with their jurisdictions, and a wron
   assert.match(String(contradicts), /sts\.us-east-1\.amazonaws\.com=DE: /)
   assert.deepEqual(more, [])
 })
+
+test('a flag with a value that cannot be right is named, with what it must be', () => {
+  const problems = flagProblems(parsed('-workspace-size', 'much', '-attestation-ca-file', '/ca.pem'))
+  assert.ok(problems.includes('-workspace-size much: must be a quantity such as 1Gi'), problems.join('\n'))
+  assert.ok(problems.includes('-attestation-ca-file: needs -attestation-url'), problems.join('\n'))
+  const alone = flagProblems(parsed('-attestation-url', 'https://attest.example'))
+  assert.deepEqual(alone, ['-attestation-url: needs -identity-url, without which there are no sandboxes'])
+  const refused = parseFlags(operatorFlags, ['-node-count-interval', '1ms'], 'plat-operator')
+  assert.match(refused.ok ? '' : refused.message, /node-count-interval/)
+  const help = parseFlags(operatorFlags, ['-help'], 'plat-operator')
+  for (const name of Object.keys(operatorFlags)) assert.ok(!help.ok && help.usage.includes(`-${name}`), name)
+})

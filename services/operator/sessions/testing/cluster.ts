@@ -36,19 +36,16 @@ interface Status {
   }[]
 }
 
-function flags(brokerUrl: string, attestation: Brokers['attestation']) {
-  const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${brokerUrl}`]
+function flags(brokerUrl: string, { attestation, flags: more = [] }: Brokers) {
+  const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${brokerUrl}`, ...more]
   if (attestation !== undefined) argv.push(`-attestation-url=${attestation.url}`)
   const parsed = parseFlags(operatorFlags, argv)
   return parsed.ok ? parsed.values : assert.fail(parsed.message)
 }
 
 /** An operator that leads on this cluster once it is started, until the test ends. */
-function operatorOn(
-  t: TestContext,
-  server: KubernetesApiServer,
-  { identity, brokerUrl = identity.url, attestation }: Brokers,
-) {
+function operatorOn(t: TestContext, server: KubernetesApiServer, brokers: Brokers) {
+  const { identity, brokerUrl = identity.url, attestation } = brokers
   const clock = systemClock
   const dialer = createDialer({ clock, log: silentLog })
   let operator: Operator | null = null
@@ -68,7 +65,7 @@ function operatorOn(
       credentials: async () => ({ headers: {}, trust: {} }),
     }
     const parts = {
-      flags: flags(brokerUrl, attestation),
+      flags: flags(brokerUrl, brokers),
       attestation: attestation === undefined ? null : { token: attestation.token, caPEM: null },
       access,
       dialer,
@@ -88,6 +85,8 @@ interface Brokers {
   readonly brokerUrl?: string
   /** An attestation service that creates releases. Absent: there is none. */
   readonly attestation?: { readonly url: string; readonly token: string }
+  /** Further flags of the operator; the last of a name counts. */
+  readonly flags?: readonly string[]
 }
 
 /** Options of the cluster of a session test: specs of the Agent `a` and of its TrustTier `t`. */
