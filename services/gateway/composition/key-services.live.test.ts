@@ -74,6 +74,7 @@ const PLAT = fileURLToPath(new URL('../../../apps/cli/bin/plat.mjs', import.meta
 const NOT_CREATED = 'a checkpoint of the audit ledger could not be created'
 
 test('checkpoints by a key of a key service wait while it does not respond, calls go on, and all records are signed afterwards', async (t) => {
+  // Shows D3.metric.plat_gateway_key_service_seconds and D3.metric.plat_gateway_key_service_failures_total.
   const kms = await startKms(t)
   const auditCheckpointKey = kms.uri(kms.add('ECC_NIST_P256'))
   const { dir, auditPath, callTool, lines, metrics, admin } = await setUp(t, kms, {
@@ -100,7 +101,12 @@ test('checkpoints by a key of a key service wait while it does not respond, call
   kms.release()
   await until(() => lines.some((line) => line.includes(NOT_CREATED)), 'the log line')
   assert.match(lines.find((line) => line.includes(NOT_CREATED)) ?? '', /kms:\/\/aws\/eu-central-1\/.*KMS/)
-  assert.match(await metrics(), /^plat_gateway_key_service_failures_total\{.*service="kms".*\} [1-9]/m)
+  const text = await metrics()
+  assert.match(
+    text,
+    /^plat_gateway_key_service_failures_total\{service="kms",operation="sign",reason="unavailable"\} [1-9]/m,
+  )
+  assert.match(text, /^plat_gateway_key_service_seconds_count\{service="kms",operation="sign"\} [1-9]/m)
   assert.match(await callTool(), /"result"/)
 
   kms.recover()

@@ -29,6 +29,8 @@ test('a removed segment is archived and listed; chain, receipts and readers hold
   const retention = fixture.start()
   await untilPass(fixture, () => gauge('segments_here') >= 3, 'the first pass')
   assert.equal(stillHere(auditPath, segments).length, segments.length)
+  const sizes = segments.map(({ file }) => statSync(join(auditPath, '..', file ?? '')).size)
+  await until(() => gauge('segment_bytes') >= sizes.reduce((sum, size) => sum + size, 0), 'their bytes are counted')
   await clock.advance(DAY_MS + 3_600_000)
   await untilPass(fixture, () => stillHere(auditPath, segments).length === 0, 'all to leave')
   const left = (await listed(auditPath)).filter((segment) => segment.left !== null)

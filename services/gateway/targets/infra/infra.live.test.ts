@@ -113,7 +113,7 @@ test('plans above maxTier and of denied types cannot be applied even with an app
 test('resources changed per hour are limited by the budgets of session and agent', async (t) => {
   // Shows D3.infra.budgets.perSession.resourcesPerHour, D3.infra.budgets.perSession.maxTier,
   // D3.infra.budgets.perAgent.resourcesPerHour.
-  // Shows D3.infra.budgets.perSession and D3.infra.budgets.perAgent.
+  // Shows D3.infra.budgets.perSession, D3.infra.budgets.perAgent and D3.infra.budgets.perAgent.maxTier.
   const perAgent = { 'default/assistant': { resourcesPerHour: 3 }, '*': { maxTier: 0 } }
   const fixture = await setUpInfra(t, { budgets: { perSession: { resourcesPerHour: 2, maxTier: 2 }, perAgent } })
   const session = (name: string, agent = 'assistant') =>
@@ -146,6 +146,10 @@ test('resources changed per hour are limited by the budgets of session and agent
   assert.match(await apply(one, DROP), /^403 policy_denied: .*infra\.budgets\.perSession\.maxTier is 2/)
   const { body } = await fixture.post('plans', CREATE, one)
   assert.equal(body.apply, 'allowed')
+  assert.match(
+    await apply(session('fourth', 'another')),
+    /^403 policy_denied: .*infra\.budgets\.perAgent\.\*\.maxTier is 0/,
+  )
 })
 
 test('budgets and authorizations survive a restart', async (t) => {
@@ -170,12 +174,26 @@ test('a refused apply uses no budget', async (t) => {
 })
 
 test('agents without a budget have the one of the star, each separately', async (t) => {
+  // Shows D3.infra.budgets.perAgent.everyOther.
   const perAgent = { '*': { resourcesPerHour: 0 }, assistant: { resourcesPerHour: 1 } }
   const fixture = await setUpInfra(t, { budgets: { perAgent } })
   assert.equal((await fixture.post('authorizations', CREATE)).status, 201)
   const { status, headers } = await fixture.post('authorizations', CREATE)
   assert.equal(status, 429)
   assert.ok(Number(headers.get('retry-after')) <= 3600)
+  const other = await setUpInfra(
+    t,
+    { budgets: { perAgent: { '*': { resourcesPerHour: 1 } } } },
+    { agents: ['one', 'two'] },
+  )
+  const as = (agent: string) =>
+    other.token({
+      sub: `spiffe://plat.local/ns/default/agent/${agent}/session/s`,
+      plat_session: 's',
+      plat_agent: agent,
+    })
+  const statusOf = async (agent: string) => (await other.post('authorizations', CREATE, as(agent))).status
+  assert.deepEqual([await statusOf('one'), await statusOf('one'), await statusOf('two')], [201, 429, 201])
 })
 
 test('policies match plans by server, tool and content; scopes are checked first', async (t) => {

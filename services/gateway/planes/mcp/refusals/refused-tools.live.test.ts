@@ -68,7 +68,7 @@ test('a result of revision 2026-07-28 has its type', async () => {
 })
 
 test('refusals are JSON-RPC errors if the agent or the request selects them; a request can select results for such an agent', async () => {
-  // Shows D3.mcp.refusals.error.
+  // Shows D3.mcp.refusals and D3.mcp.refusals.error.
   const byAgent = await ask({ body: call('secret'), session: 'program:s' })
   const byRequest = await ask({ body: call('secret'), headers: { 'x-plat-refusals': 'error' } })
   for (const { status, body } of [byAgent, byRequest]) {

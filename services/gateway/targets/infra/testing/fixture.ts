@@ -30,8 +30,10 @@ export interface InfraFixture {
 }
 
 export interface InfraFixtureOptions {
-  /** Rules for the policy of `default/assistant`. */
+  /** Rules for the policy of the agents. */
   readonly rules?: readonly object[]
+  /** Agents of `default` with the policy. Default: `assistant`. */
+  readonly agents?: readonly string[]
   /** Keys of gateway.json beside `infra`. */
   readonly config?: object
   /** The test ends the gateway itself. */
@@ -42,10 +44,15 @@ export interface InfraFixtureOptions {
 export async function setUpInfra(
   t: TestContext,
   infra: object = {},
-  { rules = [{ name: 'all', action: 'allow' }], config = {}, drained = false }: InfraFixtureOptions = {},
+  {
+    rules = [{ name: 'all', action: 'allow' }],
+    agents = ['assistant'],
+    config = {},
+    drained = false,
+  }: InfraFixtureOptions = {},
 ): Promise<InfraFixture> {
   const dir = tempFolder()
-  await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })]))
+  await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules, agents })]))
   const own = {
     auditPath: join(dir, 'audit.jsonl'),
     policyFile: join(dir, 'policies.json'),
