@@ -13,11 +13,12 @@ export interface Target {
   readonly maxBodyBytes: number
 }
 
-const MIB = 1024 * 1024
+export const MIB = 1024 * 1024
 /** Maximum size of the rest of a message, in bytes. */
-const ROOM = 4096
+export const ROOM = 4096
 
-function head({ path, token }: Target, headers: readonly string[], method = 'POST'): string {
+/** The head of a request. */
+export function head({ path, token }: Target, headers: readonly string[], method = 'POST'): string {
   return [
     `${method} ${path} HTTP/1.1`,
     'Host: localhost',
@@ -31,17 +32,18 @@ function head({ path, token }: Target, headers: readonly string[], method = 'POS
   ].join('\r\n')
 }
 
-function whole(at: Target, body: string): Buffer {
-  return Buffer.from(`${head(at, [`Content-Length: ${Buffer.byteLength(body)}`])}${body}`)
+/** A request with a body of JSON. */
+export function whole(at: Target, body: string, headers: readonly string[] = []): Buffer {
+  return Buffer.from(`${head(at, [...headers, `Content-Length: ${Buffer.byteLength(body)}`])}${body}`)
 }
 
 /** A tool call whose arguments, and whatever `meta` gives, are JSON already. */
-function call(name: string, args: string, meta = '{}'): string {
+export function call(name: string, args: string, meta = '{}'): string {
   return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":${meta},"name":"${name}","arguments":${args}}}`
 }
 
 /** An object with different names, of at most so many members and bytes. */
-function members({ bytes = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY }): string {
+export function members({ bytes = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY }): string {
   const made: string[] = []
   for (let size = 0, n = 0; size < bytes && n < count; n++) {
     const member = `"${n.toString(36)}":0`
@@ -51,13 +53,13 @@ function members({ bytes = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INF
   return `{${made.join(',')}}`
 }
 
-const list = (element: string, bytes: number) =>
+export const list = (element: string, bytes: number) =>
   `[${Array(Math.floor(bytes / (element.length + 1)))
     .fill(element)
     .join(',')}]`
 
 /** Texts for `arguments`, of so many bytes, in which parsers and searches may be slower than linear. */
-const TEXTS: Readonly<Record<string, (bytes: number) => string>> = {
+export const TEXTS: Readonly<Record<string, (bytes: number) => string>> = {
   'one string of digits': (bytes) => `{"s":"${'4'.repeat(bytes)}"}`,
   'numbers of many digits': (bytes) => `{"n":${list(`1${'0'.repeat(1_000)}.${'0'.repeat(1_000)}1`, bytes)}}`,
   'one string of zeros and exponents': (bytes) => `{"s":"${'0e0'.repeat(bytes / 3)}"}`,
@@ -77,7 +79,7 @@ const TEXTS: Readonly<Record<string, (bytes: number) => string>> = {
 const KIB_60 = 60 * 1024
 const KIB_31 = 31 * 1024
 /** Members that a message may have beside those of its frame. */
-const MANY = 99_000
+export const MANY = 99_000
 
 /** A tool of each name is under the rule that the request is for: see `hostileRules`. */
 export const MCP_REQUESTS: readonly HostileRequest[] = [
@@ -167,7 +169,8 @@ const PART = '--b\r\nContent-Disposition: form-data; '
 const FIELDS = `${PART}name="model"\r\n\r\ni\r\n${PART}name="prompt"\r\n\r\nx\r\n`
 const FILE = `${PART}name="image"; filename="a"\r\n\r\n`
 
-function form(at: Target, body: string): Buffer {
+/** A form with boundary `b`. */
+export function form(at: Target, body: string): Buffer {
   const text = head(at, [`Content-Length: ${body.length}`]).replace(
     'application/json',
     'multipart/form-data; boundary=b',

@@ -9,6 +9,15 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { randomToken, startTestService } from '@plat/testkit/processes/service'
 import { makeKeys, startIdentity } from '../../bench/harness/plat.ts'
 import { sendOneByteChunks } from './one-byte.ts'
+import {
+  A2A_REQUESTS,
+  CARD_REQUESTS,
+  CONNECT_REQUESTS,
+  EXEC_REQUESTS,
+  FILE_REQUESTS,
+  SHARED_REQUESTS,
+  STORED_REQUESTS,
+} from './planes.ts'
 import { HealthPoller } from './poller.ts'
 import {
   ADMIN_REQUESTS,
@@ -21,6 +30,7 @@ import {
   PLAN_REQUESTS,
 } from './requests.ts'
 import { send } from './send.ts'
+import { mcpResult, startHostileUpstream, startSilentHost } from './upstreams.ts'
 
 const MIB = 1024 * 1024
 /** Largest body of broker and attestation service. */
@@ -32,6 +42,10 @@ const MAX_GROWTH_MIB = 64
 const TIMES = 3
 /** How long a service is left alone before a measurement, in milliseconds. */
 const REST_MS = 500
+
+/** Only requests whose names contain this text are sent. */
+const [chosen = ''] = process.argv.slice(2)
+let worst = { ms: 0, name: '' }
 
 interface Attacked {
   readonly name: string
@@ -57,6 +71,7 @@ async function attack({ name, url, pid, token, maxBodyBytes, requests }: Attacke
     await sleep(REST_MS)
     console.log(`${name} at rest: ${(await poller.longestMs()).toFixed(0)} ms`)
     for (const [path, request] of requests) {
+      if (!`${name}, ${request.name}`.includes(chosen)) continue
       let least = Number.POSITIVE_INFINITY
       const statuses = new Set<string>()
       const bytes = request.make({ path, token, maxBodyBytes })
@@ -67,6 +82,7 @@ async function attack({ name, url, pid, token, maxBodyBytes, requests }: Attacke
         least = Math.min(least, await poller.longestMs())
       }
       if (least > MAX_HEALTH_MS) failed++
+      if (least > worst.ms) worst = { ms: least, name: `${name}, ${request.name}` }
       const verdict = least > MAX_HEALTH_MS ? `  MORE THAN ${MAX_HEALTH_MS}` : ''
       console.log(`${name}, ${request.name} (${[...statuses].join(', ')}): ${least.toFixed(0)} ms${verdict}`)
     }
@@ -76,27 +92,61 @@ async function attack({ name, url, pid, token, maxBodyBytes, requests }: Attacke
   return failed
 }
 
+/** Requests to all planes. `hostPort`: where tunnels lead. */
+function planeRequests(hostPort: number): Attacked['requests'] {
+  return [
+    ...at('/mcp/notes', MCP_REQUESTS),
+    ...at('/llm/small/v1/chat/completions', MODEL_REQUESTS),
+    ...at('/llm/small/v1/images/edits', FORM_REQUESTS),
+    ...at('/v1/infra/plans', PLAN_REQUESTS),
+    ...at('/mcp', SHARED_REQUESTS),
+    ...at('/llm/small/v1/responses', STORED_REQUESTS),
+    ...at('/llm/small/v1/files', FILE_REQUESTS),
+    ...at('/a2a/default/helper', A2A_REQUESTS),
+    ...at('/a2a/default/helper/.well-known/agent-card.json', CARD_REQUESTS),
+    ...at('/v1/sessions/s1/exec', EXEC_REQUESTS),
+    ...at(`localhost:${hostPort}`, CONNECT_REQUESTS),
+  ]
+}
+
+/** Writes the rules and the routes to an agent. */
+async function writeFiles(dir: string, agentPort: number): Promise<{ policyFile: string; routesFile: string }> {
+  const [policyFile, routesFile] = [path.join(dir, 'policies.json'), path.join(dir, 'agents.json')]
+  const helper = { endpoint: `http://127.0.0.1:${agentPort}/rpc`, allowedCallers: [], skills: [], streaming: true }
+  const agents = { 'default/helper': { ...helper, trust: 'trusted', version: '1.0.0' } }
+  await writeFile(routesFile, JSON.stringify({ version: 1, agents }))
+  await writeFile(policyFile, policiesFile([testPolicy({ rules: hostileRules })]))
+  return { policyFile, routesFile }
+}
+
 async function attackGateway(dir: string): Promise<number> {
   const upstream = await startScriptedUpstream()
   const model = await startModelServer()
   upstream.answers(({ body }, response) => {
-    const { id } = JSON.parse(body)
+    const { id, method } = JSON.parse(body)
     response
       .writeHead(200, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } }))
+      .end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${mcpResult(method)}}`)
   })
-  const policyFile = path.join(dir, 'policies.json')
-  await writeFile(policyFile, policiesFile([testPolicy({ rules: hostileRules })]))
+  const [agent, host] = [await startHostileUpstream(), await startSilentHost()]
+  const { policyFile, routesFile } = await writeFiles(dir, agent.port)
   const adminToken = randomToken()
   const gateway = await startGatewayProcess({
     servers: { notes: upstream.url },
-    scopes: ['models:small', 'models.images:small', 'tools:plat-infra'],
+    scopes: [
+      ...['models:small', 'models.images:small', 'models.files:small', 'tools:plat-infra'],
+      ...['agents:helper', 'tools:plat-exec', 'tools:plat-egress'],
+    ],
     env: { PLAT_ADMIN_TOKEN: adminToken },
     config: {
       policyFile,
       models: { small: { upstream: model.url } },
       adminListen: 'localhost:0',
       infra: { enabled: true },
+      a2a: { routesFile },
+      exec: { enabled: true, endpointTemplate: `http://127.0.0.1:${agent.port}/{session}` },
+      egress: { enabled: true },
+      web: { allowedDomains: ['localhost'], allowedPorts: [host.port], allowedCIDRs: ['127.0.0.0/8', '::1/128'] },
       dlpProfiles: { all: { maxScanBytes: 4 * MIB } },
       dlp: { defaultProfile: 'all' },
     },
@@ -105,12 +155,7 @@ async function attackGateway(dir: string): Promise<number> {
   try {
     const failed = await attack({
       ...{ name: 'gateway', url: gateway.url, pid, token, maxBodyBytes: 4 * MIB },
-      requests: [
-        ...at('/mcp/notes', MCP_REQUESTS),
-        ...at('/llm/small/v1/chat/completions', MODEL_REQUESTS),
-        ...at('/llm/small/v1/images/edits', FORM_REQUESTS),
-        ...at('/v1/infra/plans', PLAN_REQUESTS),
-      ],
+      requests: planeRequests(host.port),
     })
     const admin = { url: gateway.adminUrl, pid, maxBodyBytes: MIB }
     return (
@@ -120,8 +165,7 @@ async function attackGateway(dir: string): Promise<number> {
     )
   } finally {
     await gateway.close()
-    await model.close()
-    await upstream.close()
+    for (const one of [model, upstream, agent, host]) await one.close()
   }
 }
 
@@ -161,8 +205,9 @@ async function attackAttestation(dir: string): Promise<number> {
   }
 }
 
-/** `npm run long -- -only hostile`: what one hostile request at a time does to `/healthz`, and many connections to memory. */
+/** `npm run long -- -only hostile`: the effect of one hostile request at a time on `/healthz`, and of many connections on memory. */
 const dir = tempFolder()
 const failed = (await attackBroker(dir)) + (await attackAttestation(dir)) + (await attackGateway(dir))
+console.log(`longest: ${worst.ms.toFixed(0)} ms (${worst.name})`)
 console.log(`beyond their bounds: ${failed}`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -8,6 +8,7 @@ import { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
 
 const REQUEST = { method: 'GET', path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
+const LONGER_THAN_A_SLICE_MS = 6
 const EVENTS = ['data: a\n\n', 'data: bc\n\n', 'id: 1\ndata: d\n\n', ': beat\n\n', 'data: look\n\n', 'data: e\r\n\r\n']
 
 /** Returns the frames of a stream with these reads. From the first event with `look`, CR or a comment on, events are split into frames. */
@@ -66,4 +67,41 @@ test('a stream keeps its bytes and events, however its reads are split', async (
     { numRuns: 300 },
   )
   assert.ok(mixed > 50, `only ${mixed} were mixed`)
+})
+
+test('events of one read whose work is long come in several batches, all and in order, and an invalid one ends them', async () => {
+  const names = [...'abcdef']
+  const bytes = Buffer.from(names.map((name) => `data: ${name}\n\n`).join(''))
+  const reads = [bytes]
+  const source = { news: () => null, take: () => (reads.length === 0 ? null : reads.splice(0, 1)) }
+  for (const invalid of [null, 'e']) {
+    let turns = 0
+    const turn = setInterval(() => turns++)
+    const batches: string[] = []
+    const pass = (raw: Uint8Array) => {
+      const until = performance.now() + LONGER_THAN_A_SLICE_MS
+      while (performance.now() < until);
+      const text = Buffer.from(raw).toString()
+      if (text.includes(`data: ${invalid}`)) throw new Error(text)
+      return single(raw)
+    }
+    const frames = new EventFrames(source, { pass, ended() {}, stop() {} })
+    const reading = (async () => {
+      for await (const batch of frames)
+        batches.push(
+          batch
+            .map(({ raw }) =>
+              Buffer.from(raw ?? '')
+                .toString()
+                .at(6),
+            )
+            .join(''),
+        )
+    })()
+    await (invalid === null ? reading : assert.rejects(reading))
+    clearInterval(turn)
+    assert.equal(batches.join(''), invalid === null ? 'abcdef' : 'abcd')
+    assert.ok(batches.length > 2 && turns > 2, `${batches.length} batches, ${turns} turns`)
+    reads.push(bytes)
+  }
 })

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+import { Slices } from '@plat/core'
 import type { Frame, FrameRun, StreamEnd } from '../../call/index.ts'
 import type { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
@@ -25,7 +27,10 @@ const LF = 10
 const BLANK_LINE = Buffer.from('\n\n')
 const NOTHING = Buffer.alloc(0)
 
-/** The frames of an event stream. Each batch has the events that one read of the upstream completes. */
+/**
+ * The frames of an event stream. Each batch has the events that one read of the upstream completes, or as many of them as one slice of time allows:
+ * while a batch is delivered, thousands may arrive.
+ */
 export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly Frame[], StreamEnd> {
   readonly #exchange: ByteSource
   readonly #gate: EventGate<F>
@@ -36,6 +41,11 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   #rest: Buffer = NOTHING
   /** The error that ends the stream after the frames before it were read. */
   #fault: { readonly error: unknown } | null = null
+  /** Events of the last read, of which those before `#next` have passed the gate. */
+  #events: readonly Uint8Array[] = []
+  #next = 0
+  /** The upstream has ended its stream. */
+  #isEnding = false
   #over = false
 
   constructor(exchange: ByteSource, gate: EventGate<F>) {
@@ -52,11 +62,8 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     try {
       while (!this.#over) {
         if (this.#fault !== null) throw this.#fault.error
-        const news = this.#exchange.news()
-        if (news !== null) await news
-        const chunks = this.#exchange.take()
-        const frames = chunks === null ? this.#last() : this.#framesOf(chunks)
-        this.#over = chunks === null && this.#fault === null
+        const frames = this.#next < this.#events.length ? await this.#others() : await this.#read()
+        this.#over = this.#isEnding && this.#next === this.#events.length && this.#fault === null
         if (frames.length > 0) return { done: false, value: frames }
       }
       return { done: true, value: this.#gate.ended() === SUSPENDED ? SUSPENDED : undefined }
@@ -73,9 +80,23 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return { done: true, value: undefined }
   }
 
+  async #read(): Promise<readonly Frame[]> {
+    const news = this.#exchange.news()
+    if (news !== null) await news
+    const chunks = this.#exchange.take()
+    this.#isEnding = chunks === null
+    return chunks === null ? this.#last() : this.#framesOf(chunks)
+  }
+
+  /** Returns frames of the last read after other callbacks have run. */
+  async #others(): Promise<readonly Frame[]> {
+    await setImmediate()
+    return this.#passed()
+  }
+
   #last(): readonly Frame[] {
     const events = this.#splitter.push(this.#rest)
-    return this.#passed([...events, ...this.#splitter.end()])
+    return this.#begin([...events, ...this.#splitter.end()])
   }
 
   /** Returns the frames of a read. Most reads end with an event, and are relayed unchanged. */
@@ -97,19 +118,34 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     const events = this.#splitter.push(bytes)
     this.#unfinished += bytes.length
     for (const event of events) this.#unfinished -= event.length
-    return this.#passed(events)
+    return this.#begin(events)
   }
 
-  /** Returns the frames before the first event for which the gate throws; these are valid, and relayed. */
-  #passed(events: readonly Uint8Array[]): F[] {
+  #begin(events: readonly Uint8Array[]): F[] {
+    this.#events = events
+    this.#next = 0
+    return this.#passed()
+  }
+
+  /**
+   * Returns the frames of the next events, as many as one slice allows, and only those before the first event for which the gate throws; these are
+   * valid, and relayed.
+   */
+  #passed(): F[] {
     const frames: F[] = []
+    const slices = new Slices()
     try {
-      for (const event of events) {
-        const frame = this.#gate.pass(event)
+      while (this.#next < this.#events.length && !slices.isOver) {
+        const event = this.#events[this.#next++]
+        const frame = event === undefined ? null : this.#gate.pass(event)
         if (frame !== null) frames.push(frame)
       }
     } catch (error) {
       this.#fault = { error }
+    }
+    if (this.#next === this.#events.length) {
+      this.#events = []
+      this.#next = 0
     }
     return frames
   }
