@@ -55,6 +55,7 @@ import { sandboxUsageBlock } from './operate/sandbox-usage/config.ts'
 import { sessionsBlock } from './operate/sessions/config.ts'
 import { stateBackendBlock } from './operate/state-backend/config.ts'
 import { a2aBlock } from './targets/a2a/config.ts'
+import { ctxengineBlock } from './targets/ctxengine/config.ts'
 import { egressBlock } from './targets/egress/config.ts'
 import { execBlock } from './targets/exec/config.ts'
 import { infraBlock } from './targets/infra/config.ts'
@@ -115,6 +116,7 @@ const builtBlocks = [
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
+  ctxengineBlock,
   clientAuditBlock,
   sbxdBlock,
   evidenceBlock,

@@ -12,6 +12,7 @@ import { REASONS as BUNDLE_REASONS } from './operate/config-bundle/bundles.ts'
 import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
 import { CACHE_RESULTS, MODEL_METHODS, RETRY_RESULTS, SKIP_REASONS } from './planes/model/methods.ts'
+import { CONTEXT_OPS } from './targets/ctxengine/contexts.ts'
 
 /** Every status that an answer can stand for: success, and the statuses of the error table. */
 const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map((row) => String(row.status))])]
@@ -51,6 +52,7 @@ const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
 const clientAudit = { area: 'Integrations', feature: 'clientAudit' }
 const sbxd = { area: 'Integrations', feature: 'sbxd' }
+const ctxengine = { area: 'Integrations', feature: 'ctxengine' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
 const synced = { area: 'Config and HA', feature: 'configSync' }
 const state = { area: 'Config and HA', feature: '' }
@@ -386,6 +388,20 @@ export const gatewayMetricRows = [
     plat_gateway_sbxd_audit_head_seq: gauge('The last anchored record of the ledger of the sandbox daemon'),
     plat_gateway_sbxd_anchor_append_failures_total: counter(
       'Anchors and alerts of the ledger of the sandbox daemon that could not be recorded',
+    ),
+  }),
+  ...metricRows(ctxengine, {
+    plat_gateway_ctxengine_contexts: gauge('Contexts of sessions that the gateway keeps in engines'),
+    plat_gateway_ctxengine_context_ops_total: counter('Operations on contexts of sessions', { op: CONTEXT_OPS }),
+    plat_gateway_ctxengine_audit_verified: gauge('Whether a ledger of the engine verified when it was last read', {
+      anchor: NAMES,
+    }),
+    plat_gateway_ctxengine_audit_head_seq: gauge('The last anchored record of a ledger of the engine', {
+      anchor: NAMES,
+    }),
+    plat_gateway_ctxengine_anchor_append_failures_total: counter(
+      'Anchors and alerts of a ledger of the engine that could not be recorded',
+      { anchor: NAMES },
     ),
   }),
   ...metricRows(synced, {

@@ -26,6 +26,7 @@ const SWITCHED_ON: Readonly<Record<string, object>> = {
   sovereigntyPolicyFile: { sovereigntyPolicyFile: '/sovereignty.json' },
   clientAudit: { clientAudit: { anchors: [{}] } },
   sbxd: { sbxd: { mirrorDecisions: true, anchorIntervalSeconds: 0 } },
+  ctxengine: { ctxengine: { upstream: 'http://127.0.0.1:9/v1', auditAnchors: [] } },
   a2a: { a2a: { routesFile: '/agents.json' } },
 }
 

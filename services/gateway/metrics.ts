@@ -12,6 +12,8 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
   for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
   if ((config.a2a?.routesFile ?? '') !== '') features.add('a2a')
   if (config.clientAudit !== undefined && !isUnset(config.clientAudit.anchors)) features.add('clientAudit')
+  const { upstream = '', auditAnchors = [] } = config.ctxengine ?? {}
+  if (upstream !== '' || auditAnchors.length > 0) features.add('ctxengine')
   if (config.sbxd?.mirrorDecisions === true || (config.sbxd?.anchorIntervalSeconds ?? 0) > 0) features.add('sbxd')
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
@@ -50,6 +52,7 @@ type FeatureKeys = Readonly<
     Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {
       readonly clientAudit?: { readonly anchors: readonly unknown[] }
       readonly sbxd?: { readonly mirrorDecisions: boolean; readonly anchorIntervalSeconds: number }
+      readonly ctxengine?: { readonly upstream: string; readonly auditAnchors: readonly unknown[] }
       readonly a2a?: { readonly routesFile: string }
     }
 >

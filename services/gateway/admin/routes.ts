@@ -216,6 +216,18 @@ export const adminRoutes = {
     does: "Takes a segment of an edge's ledger, and answers how far it is stored.",
     ownRecord: true,
   },
+  'POST /v1/contexts/:id/checkpoint': {
+    needs: 'admin',
+    within: 'namespace',
+    does: 'Has the context engine save the context of a session in `ctxengine.checkpointDir`.',
+    ownRecord: true,
+  },
+  'POST /v1/contexts/:id/restore': {
+    needs: 'admin',
+    within: 'namespace',
+    does: 'Has the context engine load the context of a session from a checkpoint.',
+    ownRecord: true,
+  },
   'GET /v1/evidence': { needs: 'auditor', within: 'namespace', does: 'Evidence objects, the newest first.' },
   'POST /v1/evidence': {
     readsLedger: true,

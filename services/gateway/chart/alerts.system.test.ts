@@ -26,7 +26,7 @@ after(() => promtool?.remove())
 const tries = (alert: string, trial: Trial) => void tried.add(tryAlert(promtool, groups, alert, trial))
 
 test('Prometheus accepts the rules', () => {
-  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 31 rules found/)
+  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 33 rules found/)
 })
 
 for (const mode of ['claim', 'direct'] as const) {
@@ -383,6 +383,34 @@ test('SandboxMirrorFailing fires when decisions have not reached the sandbox dae
     says: 'On a 40 decisions of ten minutes did not reach the sandbox daemon (dropped).',
     on: [decisions('dropped', '0+1x400')],
     notOn: [decisions('ok', '0+1x400'), decisions('dropped', '7x400')],
+  })
+})
+
+test('EngineLedgerUnverified fires when a ledger of the context engine has not verified for five minutes', () => {
+  // Shows D3.alert.EngineLedgerUnverified.
+  const verified = (values: string) => ({ 'plat_gateway_ctxengine_audit_verified{instance="a",anchor="e"}': values })
+  tries('EngineLedgerUnverified', {
+    at: '6m',
+    notYet: '4m',
+    labels: { severity: 'critical', instance: 'a', anchor: 'e' },
+    says: 'The gateway a has found a fault in the ledger e of its context engine. The log and an alert record name it.',
+    on: [verified('0x100')],
+    notOn: [verified('1x100')],
+  })
+})
+
+test('ContextEngineFailing fires when operations on contexts have failed for ten minutes', () => {
+  // Shows D3.alert.ContextEngineFailing.
+  const failed = (op: string, values: string) => ({
+    [`plat_gateway_ctxengine_context_ops_total{instance="a",op="${op}"}`]: values,
+  })
+  tries('ContextEngineFailing', {
+    at: '30m',
+    notYet: '9m',
+    labels: { severity: 'warning', instance: 'a', op: 'error' },
+    says: 'On a 40 operations on contexts failed within ten minutes.',
+    on: [failed('error', '0+1x400')],
+    notOn: [failed('create', '0+1x400'), failed('error', '7x400')],
   })
 })
 

@@ -40,6 +40,8 @@ const DOCUMENTED = `
   evidence ClientLedgerUnverified critical 5m
   evidence SandboxLedgerUnverified critical 5m
   evidence SandboxMirrorFailing warning 15m
+  evidence EngineLedgerUnverified critical 5m
+  evidence ContextEngineFailing warning 10m
   evidence AttestationFailureRate warning 10m
   license LicenseExpiring warning 1h
   license LicenseExpiring critical 1h

@@ -123,14 +123,23 @@ function createStoredReview({ models, stored, taint }: Features) {
   })
 }
 
-function observersOf({ sessions, events, activity, sbxd, captures, traces }: Features): readonly CallObserver[] {
+function observersOf({
+  sessions,
+  events,
+  activity,
+  sbxd,
+  contexts,
+  captures,
+  traces,
+}: Features): readonly CallObserver[] {
   const ofRecords = (see: (record: Rec, at: number) => void): CallObserver => ({
     ended: (_call, _outcome, record, at) => void (record !== null && see(record, at)),
     turnedAway: (_request, record, at) => see(record, at),
   })
   const readers = [sessions, events, ...(activity === null ? [] : [activity])]
+  const released: CallObserver = { ended: ({ id }) => contexts.released(id) }
   const mirrors = sbxd.see === null ? [] : [ofRecords(sbxd.see)]
-  return [...readers.map(({ see }) => ofRecords(see)), ...mirrors, ...captures.observers, ...traces.observers]
+  return [...readers.map(({ see }) => ofRecords(see)), ...mirrors, released, ...captures.observers, ...traces.observers]
 }
 
 /** From the name that a caller uses to what is called, wherever it may stand. */

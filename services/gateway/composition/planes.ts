@@ -19,7 +19,7 @@ import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
-export function modelPlane(shared: Shared, { models, stored, budgets, revocations }: Features): BatchingPlane {
+export function modelPlane(shared: Shared, { models, contexts, stored, budgets, revocations }: Features): BatchingPlane {
   const { config, clock, metrics, log, keep } = shared
   const { isRevoked } = revocations
   const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))
@@ -33,6 +33,7 @@ export function modelPlane(shared: Shared, { models, stored, budgets, revocation
     ...limitsOf(shared),
     attemptTimeoutMs,
     routes: models,
+    contexts,
     residencyFault: shared.residency.fault,
     ids: shared.ids,
     ...{ spool: new Spool({ dir, pool, ids: shared.ids }), maxUploadBytes: maxBytes },

@@ -8,7 +8,9 @@ import type { Snapshot } from '../call/index.ts'
 import { createScreens } from '../content/dlp/index.ts'
 import { createTaint } from '../decide/taint/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
+import type { ModelRoute, ModelRoutes } from '../planes/model/index.ts'
 import { createAgents } from '../targets/a2a/index.ts'
+import { createCtxengine } from '../targets/ctxengine/index.ts'
 import { BatchBook, createModels, StoredContents } from '../targets/models/index.ts'
 import { createServers, registrySlot } from '../targets/servers/index.ts'
 import { startBuiltins } from './builtins.ts'
@@ -34,6 +36,15 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
   const stored = keep(await StoredContents.open(shared))
   const batches = keep(await BatchBook.open({ ...shared, replica: hostname() }))
   const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller), owners: stored }))
+  const engineKeys: ModelRoutes['credentials'] = models.credentials
+  const contexts = keep(
+    await createCtxengine<ModelRoute['endpoints'][0]>({
+      ...shared,
+      ledgers,
+      revocations,
+      credential: (endpoint, request) => engineKeys.headers(endpoint, { ...request, at: shared.clock.now() }),
+    }),
+  )
   const agents = keep(
     await createAgents({
       ...shared,
@@ -41,5 +52,5 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
       labels: taint,
     }),
   )
-  return { vault, credentials, taint, memory, servers, models, stored, batches, agents }
+  return { vault, credentials, taint, memory, servers, models, contexts, stored, batches, agents }
 }

@@ -23,6 +23,7 @@ import {
   policySchema,
 } from '../operate/inventory/view.ts'
 import { problemsSchema } from '../operate/resource-problems/routes.ts'
+import { checkpointSchema } from '../targets/ctxengine/routes.ts'
 
 export interface Shape {
   /** Parameters of the query, by name. */
@@ -126,6 +127,8 @@ const remembered = Type.Object({
 })
 
 const hold = Type.Object({ id: text(), at: time(), by: text(), reason: text(), target: text() })
+
+const savedContext = Type.Object({ name: text(), bytes: whole(), sha256: text() })
 
 const evidence = Type.Object({
   id: text(),
@@ -298,6 +301,8 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/audit/holds': list(hold),
   'POST /v1/audit/holds': { body: holdSchema, answer: hold, status: 201 },
   'DELETE /v1/audit/holds/:id': { answer: null },
+  'POST /v1/contexts/:id/checkpoint': { body: checkpointSchema, answer: savedContext },
+  'POST /v1/contexts/:id/restore': { body: checkpointSchema, answer: savedContext },
   'GET /v1/evidence': list(evidence),
   'POST /v1/evidence': {
     body: requestSchema,

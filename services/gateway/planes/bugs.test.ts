@@ -93,6 +93,7 @@ function modelForwards(
   const circuits = { ...alwaysClosed, failed: () => void failed.count++ }
   const [first, second] = [endpointAt('http://one.example/v1'), endpointAt('http://two.example/v1')]
   const plane = createModelPlane({
+    contexts: { bind: () => null, busy() {} },
     ...{ ...reading, ...noUploads },
     clock,
     dialer: { client },

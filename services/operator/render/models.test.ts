@@ -51,6 +51,13 @@ test('the key of a Secret is rendered as the path of a file, for the agent alone
   assert.deepEqual([route?.apiKeyFile, route?.agent], ['/secrets/team/llm/api.key', 'team/a'])
 })
 
+test('the provider ctxengine becomes that of the route', () => {
+  // Shows D2.model.provider.ctxengine.
+  const model = { provider: 'ctxengine', endpoint: 'http://engine.example:9400', name: 'small' }
+  const route = { provider: 'ctxengine', upstream: 'http://engine.example:9400/v1', model: 'small', agent: 'team/a' }
+  assert.deepEqual([routeOf(model), routeOf({ ...model, adapter: 'openai' })], [route, route])
+})
+
 test('names that would lead out of the folder of secrets give no route', () => {
   const endpoint = 'https://llm.example'
   for (const name of ['..', '.', '../other', 'a/b', '../../etc']) {

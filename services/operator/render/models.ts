@@ -74,6 +74,7 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
   }
   return {
     ...entry('model', model),
+    ...(model.provider === 'ctxengine' && { provider: 'ctxengine' }),
     ...(aliases !== undefined && { aliases }),
     ...(model.providerTools !== undefined && { providerTools: model.providerTools }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),

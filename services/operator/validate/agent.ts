@@ -82,7 +82,6 @@ type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 /** Without an endpoint there is no route, and nothing that would have to be enforced. */
 function modelProblems(model: Model): Problem[] {
   const problems = endpointProblems(model)
-  if (model.provider === 'ctxengine') problems.push({ path: 'provider', why: 'not built yet in this version' })
   for (const [alias, name] of Object.entries(model.aliases ?? {}))
     if (name === '') problems.push({ path: `aliases[${alias}]`, why: EMPTY })
   for (const [index, fallback] of (model.fallbacks ?? []).entries()) {

@@ -110,7 +110,7 @@ test('a daemon that does not respond holds no call, and decisions beyond the que
   daemon.fault = null
   held.resolve(false)
   await until(async () => (await series('mirror_total{outcome="ok"}')) === 3, 'the queue is sent')
-  // What the daemon refuses is an error at once, and the next ones are sent.
+  // A decision that the daemon refuses is an error at once, and the next ones are sent.
   daemon.fault = (_, response) => {
     response.writeHead(400).end()
     return true

@@ -30,6 +30,7 @@ before(async () => {
   upstream = await startModelServer()
   dialer = createDialer({ clock: systemClock, log: silentLog })
   plane = createModelPlane({
+    contexts: { bind: () => null, busy() {} },
     dialer,
     clock: systemClock,
     maxBodyBytes: 10_000,

@@ -120,6 +120,7 @@ class ModelPlane implements BatchingPlane, JudgingPlane, UploadLimits, Forwarder
   readonly metrics: FailoverMetrics
   readonly balancer: LatencyMeter
   readonly extraCA: string | null
+  readonly contexts: Forwarder['contexts']
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly maxUploadBytes: number
@@ -150,6 +151,7 @@ class ModelPlane implements BatchingPlane, JudgingPlane, UploadLimits, Forwarder
     this.#cache = options.cache
     this.#lists = options.files
     this.extraCA = options.extraCA
+    this.contexts = options.contexts
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.maxUploadBytes = options.maxUploadBytes

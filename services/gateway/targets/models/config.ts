@@ -1,4 +1,5 @@
 import { defineBlock, key, memberPath, type Problem, type RuleOf } from '@plat/config'
+import { isObject } from '@plat/core'
 import Type from 'typebox'
 import { Check } from 'typebox/value'
 import { endpointFaults, NOT_BUILT } from './providers.ts'
@@ -162,8 +163,15 @@ const schema = Type.Object({
 })
 
 /** Rules for endpoints beyond the schema: allowed keys of each provider, and support by this version. */
-const endpointsAreBuilt: RuleOf<typeof schema> = ({ models = {} }) =>
-  Object.entries(models).flatMap(([name, one]) => {
+const endpointsAreBuilt: RuleOf<typeof schema> = (file) => {
+  const { models = {} } = file
+  const engine: unknown = Reflect.get(file, 'ctxengine')
+  const hasEngine = isObject(engine) && typeof engine.upstream === 'string' && engine.upstream !== ''
+  const problemsOf = (path: string, entry: unknown) => [
+    ...problemsIn(path, entry),
+    ...engineProblems(path, entry, hasEngine),
+  ]
+  return Object.entries(models).flatMap(([name, one]) => {
     const path = memberPath('models', name)
     const fallbacks = one?.fallbacks ?? []
     return [
@@ -171,8 +179,15 @@ const endpointsAreBuilt: RuleOf<typeof schema> = ({ models = {} }) =>
       ...fallbacks.flatMap((fallback, index) => problemsOf(`${path}.fallbacks[${index}]`, fallback)),
     ]
   })
+}
 
-function problemsOf(path: string, entry: unknown): Problem[] {
+/** Problems of an endpoint of the provider `ctxengine`. */
+function engineProblems(path: string, entry: unknown, hasEngine: boolean): Problem[] {
+  if (!isObject(entry) || entry.provider !== 'ctxengine' || hasEngine || (entry.upstream ?? '') !== '') return []
+  return [{ path: `${path}.upstream`, message: 'is required without ctxengine.upstream', severity: 'error' }]
+}
+
+function problemsIn(path: string, entry: unknown): Problem[] {
   if (!Check(endpoint, entry)) return []
   return endpointFaults(entry).map(([name, message]): Problem => {
     const kind = message === NOT_BUILT ? ({ kind: 'not_built' } as const) : {}

@@ -3,7 +3,7 @@ import { withoutTrailing } from '@plat/core'
 import { jurisdictionsOf } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { type CredentialSource, credentialSource } from './credentials/source.ts'
-import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts'
+import { baseOf, type Clouds, regionOf, type Wire, wireOf, withEngine } from './providers.ts'
 
 /** An endpoint for the calls of a route: the route's own, or a fallback. */
 export interface RouteEndpoint {
@@ -92,8 +92,9 @@ function priceScopes(route: string, upstream: string): readonly string[] {
  */
 export function endpointOf(
   { route, aliases, isFallback, reasoning, clouds }: EndpointContext,
-  entry: ModelEndpointEntry,
+  given: ModelEndpointEntry,
 ): RouteEndpoint {
+  const entry = withEngine(given, clouds)
   const upstream = baseOf(entry, clouds)
   const model = entry.model || null
   const wire = wireOf(entry)

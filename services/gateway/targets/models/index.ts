@@ -33,6 +33,8 @@ export interface ModelsOptions {
     readonly models: Readonly<Record<string, ModelRouteEntry>>
     readonly policyReloadSeconds: number
     readonly cloudCredentials: CloudConfig
+    /** Upstream and key of routes of provider `ctxengine` that name none. */
+    readonly ctxengine?: { readonly upstream: string; readonly apiKeyFile: string }
     readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>> &
       ChoiceOptions
   }
@@ -106,7 +108,11 @@ export function createModels(options: ModelsOptions): Models {
   const everyMs = config.policyReloadSeconds * 1000
   const cloud = regional(config.cloudCredentials, options.env)
   const credentials = new EndpointCredentials({ ...options, config: cloud })
-  const clouds = { awsRegion: cloud.aws.region, awsSuffix: cloud.aws.partitionDNSSuffix }
+  const clouds = {
+    awsRegion: cloud.aws.region,
+    awsSuffix: cloud.aws.partitionDNSSuffix,
+    ...(config.ctxengine && { engine: config.ctxengine }),
+  }
   const isReady = (endpoint: RouteEndpoint) => credentials.isReady(endpoint)
   const choice = new Choice(config.modelRouting)
   const circuits = circuitsOf(options, metrics)

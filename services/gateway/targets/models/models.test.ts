@@ -249,7 +249,7 @@ test('a changed file applies at the next reload; an invalid one leaves the previ
   await made.check()
   const call = { ...callOf(snapshots, 'default.a') }
   assert.equal(typeof (await ask('default.a')), 'object')
-  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"ctxengine"}}}')
+  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"unknown"}}}')
   await made.check()
   assert.equal(typeof (await ask('default.a')), 'object')
   assert.match(JSON.stringify(logged), /models\[default\.a\]\.provider: not built yet in this version/)
@@ -265,7 +265,7 @@ test('a changed file applies at the next reload; an invalid one leaves the previ
 test('an unsupported or meaningless key of a route is an error that names it', () => {
   const notBuilt = 'not built yet in this version'
   const parts: readonly (readonly [more: object, problem: string])[] = [
-    [{ provider: 'ctxengine' }, `provider: ${notBuilt}`],
+    [{ provider: 'unknown' }, `provider: ${notBuilt}`],
     [{ provider: 'anthropic', mode: 'converse' }, 'mode: is not a mode of the provider anthropic'],
     [
       { provider: 'anthropic', mode: 'bedrock', apiVersion: '1' },
@@ -303,7 +303,7 @@ test('an unsupported or meaningless key of a route is an error that names it', (
     const decoded = decodeModels(Buffer.from(JSON.stringify(file)))
     assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${problem}`] })
   }
-  const fallbacks = [{ upstream: 'http://x/v1', provider: 'ctxengine' }]
+  const fallbacks = [{ upstream: 'http://x/v1', provider: 'unknown' }]
   const nested = decodeModels(
     Buffer.from(JSON.stringify({ version: 1, models: { 'default.a': { ...entry, fallbacks } } })),
   )

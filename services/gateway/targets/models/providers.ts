@@ -88,6 +88,7 @@ const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
     openai: { ...chatsOnly, cloud: 'gcp' },
   },
   gemini: { '': gemini },
+  ctxengine: { '': { ...plain, native: new Set(['chat/completions', 'completions', 'models']), translated: CHATS } },
   'oci-genai': { '': { ...chatsOnly, native: new Set(['chat/completions', 'responses']), cloud: 'oci' } },
 }
 
@@ -120,6 +121,16 @@ export interface Clouds {
   readonly awsRegion: string
   /** `cloudCredentials.aws.partitionDNSSuffix`; empty for the default of the region. */
   readonly awsSuffix: string
+  /** `ctxengine.upstream` and `ctxengine.apiKeyFile`. */
+  readonly engine?: { readonly upstream: string; readonly apiKeyFile: string }
+}
+
+/** Adds `ctxengine.upstream` to an endpoint that names none. The key goes to no other address. */
+export function withEngine(entry: ModelEndpointEntry, { engine }: Clouds): ModelEndpointEntry {
+  if (entry.provider !== 'ctxengine' || entry.upstream !== '') return entry
+  if (engine === undefined || engine.upstream === '')
+    throw new Error('upstream is required: ctxengine.upstream is not set')
+  return { ...entry, upstream: engine.upstream, apiKeyFile: entry.apiKeyFile || engine.apiKeyFile }
 }
 
 /** Base URL paths that count as none: the path depends on provider and mode, also after the `/v1` of an Agent's bare host. */
@@ -243,8 +254,9 @@ export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [k
   const variant = variantOf(entry)
   if (variant === undefined) return [['mode', `is not a mode of the provider ${name}`], ...keyFaults(entry)]
   const faults: [string, string][] = []
-  if (entry.upstream === '' && variant.cloud === null && usualBase(entry, NO_CLOUDS) === '')
-    faults.push(['upstream', 'is required'])
+  // `ctxengine.upstream` is the default of its routes.
+  const hasDefault = variant.cloud !== null || name === 'ctxengine' || usualBase(entry, NO_CLOUDS) !== ''
+  if (entry.upstream === '' && !hasDefault) faults.push(['upstream', 'is required'])
   if (apiVersion !== '' && !(variant.speaks === 'anthropic' || name === 'azure-openai'))
     faults.push(['apiVersion', `has no meaning for the provider ${name}`])
   return [

@@ -1,10 +1,12 @@
 import { type Clock, isObject, isPromise, runInSlices } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import {
+  type Call,
   type Denial,
   deny,
   type FrameRun,
   type Head,
+  isDenial,
   type Operation,
   type Outcome,
   type Reply,
@@ -44,6 +46,16 @@ export interface Forwarder {
   readonly credentials: Credentials
   /** CA bundle trusted in addition to the system roots; null: none. */
   readonly extraCA: string | null
+  /** Contexts of sessions in engines. */
+  readonly contexts: ContextBinder
+}
+
+/** Binds calls of the provider `ctxengine` to the contexts of their sessions. */
+export interface ContextBinder {
+  /** Returns the caller's context, or why the call is refused; null without contexts. `isStale`: the engine does not know it. */
+  bind(call: Call<'identity'>, endpoint: ModelEndpoint, isStale: boolean): Promise<string | Denial> | Denial | null
+  /** The engine uses the context for another request. */
+  busy(): void
 }
 
 /** Health of endpoints. */
@@ -96,6 +108,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #late = false
   #failed = false
   #repeatable: Repeatable | null = null
+  #boundTo: string | undefined
 
   constructor(forwarder: Forwarder, context: EndpointForward) {
     this.#forwarder = forwarder
@@ -104,10 +117,30 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   async run(): Promise<Reply | Denial> {
-    const { clock } = this.#forwarder
-    const { call } = this.#context
-    this.#started = clock.monotonic()
+    this.#started = this.#forwarder.clock.monotonic()
+    if (this.#context.endpoint.provider !== 'ctxengine') return await this.#run(this.#send())
+    const refusal = await this.#bind(false)
+    if (refusal !== null) return refusal
     const exchange = this.#send()
+    const isStale = await exchange.head.then(contextStatus, () => null)
+    if (isStale === 'busy') this.#forwarder.contexts.busy()
+    if (isStale !== 'stale') return await this.#run(exchange)
+    // The engine lost the context, and has not processed the request.
+    exchange.abort('the context is stale')
+    return (await this.#bind(true)) ?? (await this.#run(this.#send()))
+  }
+
+  /** Returns why the call is refused, or null when it is bound to a context, or needs none. */
+  async #bind(isStale: boolean): Promise<Denial | null> {
+    const { call, endpoint } = this.#context
+    const bound = await this.#forwarder.contexts.bind(call, endpoint, isStale)
+    if (isDenial(bound)) return bound.code === 'upstream_error' ? this.#giveUp(bound) : this.#end(bound)
+    this.#boundTo = bound ?? undefined
+    return null
+  }
+
+  async #run(exchange: UpstreamExchange): Promise<Reply | Denial> {
+    const { call } = this.#context
     try {
       const head = await exchange.head
       this.#status = head.status
@@ -269,7 +302,10 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     const { dialer, extraCA } = this.#forwarder
     const { call, address } = this.#context
     const client = dialer.client(address.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
-    const exchange = new UpstreamExchange(client, outgoingRequest(this.#forwarder, this.#context))
+    const exchange = new UpstreamExchange(
+      client,
+      outgoingRequest(this.#forwarder, { ...this.#context, context: this.#boundTo }),
+    )
     this.#exchange = exchange
     if (call.signal.aborted) this.stop()
     else call.signal.addEventListener('abort', this)
@@ -350,6 +386,11 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #answerFault(value: unknown): ShapeFault {
     return isObject(value) ? this.#dialect.answerFault(value) : 'JSON that is not an object'
   }
+}
+
+/** Returns what an engine says of the context of a request that it did not process. */
+function contextStatus({ status, headers }: UpstreamHead): unknown {
+  return status === 409 || status === 429 ? headers['x-context-status'] : null
 }
 
 /** Content types of sound. */

@@ -25,6 +25,8 @@ export interface Outgoing {
   readonly model: string | null
   /** The translated request for a provider with another API; null: no translation. */
   readonly translated: Translated | null
+  /** The caller's context in the engine; absent for other providers. */
+  readonly context?: string | undefined
 }
 
 interface Sender {
@@ -72,6 +74,7 @@ function headersOf(sender: Sender, outgoing: Outgoing, body: Uint8Array | null):
   if ((translated === null || translated.sameHeaders) && call.body instanceof ModelBody)
     for (const name of call.body.dialect.headers) copyHeader(call.wire.headers, headers, name)
   if (isBesideModels(call.operation)) for (const name of files.headers) copyHeader(call.wire.headers, headers, name)
+  if (outgoing.context !== undefined) headers['x-context-id'] = outgoing.context
   for (const name in own) headers[name] = own[name] ?? ''
   const { clock, credentials } = sender
   const { origin, path } = address
