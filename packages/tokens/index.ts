@@ -52,6 +52,7 @@ export {
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
 export { PresentedToken } from './presented-token.ts'
 export { type KeyTenants, noKeyTenants, type TenantLookup } from './tenants/key-tenants.ts'
+export { decodeTenants, isTenantName, noTenants, type Tenants } from './tenants/tenants-file.ts'
 export { decodeTransaction, TRANSACTION_TYPE, type TransactionClaims } from './transaction/claims.ts'
 export {
   createJwtVerifier,

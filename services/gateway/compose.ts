@@ -88,7 +88,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const { authenticate } = admin
   const console = startConsole(shared, admin, features.events)
   const resources = shared.keep(
-    createResources({ ...shared, authenticate, recordsFirst: recordsFirst(config), ledger: audit.ledgers.of('') }),
+    createResources({ ...shared, authenticate, recordsFirst: recordsFirst(config), ledgers: audit.ledgers }),
   )
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
@@ -125,13 +125,13 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     resources,
     hasConsole: console.hasPages,
     admin: (app) => console.mount(app, administered(shared, { ...features, pins, sinks, mcp })),
-    pages: (app) => mountPages(app, features, config.adminAuth),
+    pages: (app) => mountPages(app, features, { ...config.adminAuth, tenancy: shared.tenancy }),
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }
 }
 
-function mountPages(app: FastifyInstance, features: Features, grants: Shared['config']['adminAuth']): void {
+function mountPages(app: FastifyInstance, features: Features, grants: AdminGrants): void {
   const { vault, transactions, usage, notifications } = features
   vault.pages(app)
   transactions?.pages(app)
@@ -139,11 +139,13 @@ function mountPages(app: FastifyInstance, features: Features, grants: Shared['co
   notifications.pages(app, deciderOf(features, grants))
 }
 
+type AdminGrants = Shared['config']['adminAuth'] & Pick<Shared, 'tenancy'>
+
 /** Decisions by callbacks of people, as `adminAuth` knows them. */
-function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['config']['adminAuth']) {
+function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: AdminGrants) {
   const { decisions } = approvals
   return {
-    namespaceOf: (id: string) => decisions.namespaceOf(id),
+    placeOf: (id: string) => decisions.placeOf(id),
     async decide(id: string, ballot: Parameters<typeof decisions.decide>[1]) {
       // A callback does not show how the person logged in.
       if (ballot.verdict === 'approve' && isRequired(grants.stepUp.approve))
@@ -155,7 +157,8 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
     },
     view: (id: string) => approvals.view(id),
     personOf: (known: KnownPerson) => marksOf(known, grants.people),
-    mayApprove: (person: Person, namespace: string) => may(principalOf(person, grants), 'approver', namespace),
+    mayApprove: (person: Person, { namespace, tenant }: { readonly namespace: string; readonly tenant: string }) =>
+      may(principalOf(person, grants), 'approver', namespace, tenant),
   }
 }
 
@@ -164,7 +167,7 @@ function administered(
   shared: Shared,
   features: Features & Parameters<typeof inventoryOf>[1] & { readonly pins: PinsFeature },
 ) {
-  const { audit, clock, build, state, config, live } = shared
+  const { audit, clock, build, state, config, live, tenancy } = shared
   const {
     approvals,
     revocations,
@@ -202,7 +205,7 @@ function administered(
     state,
     createOpenApi(build.version),
     inventoryOf(shared, features),
-    previewOf({ live, clock }, features),
+    previewOf({ live, clock, tenancy }, features),
   ]
   return [
     ...own.map(({ routes }) => routes),
@@ -213,10 +216,18 @@ function administered(
 }
 
 async function startAdmin(shared: Shared): Promise<Admin> {
-  const { config, env, clock, log, metrics, audit } = shared
+  const { config, env, clock, log, metrics, audit, tenancy } = shared
   const failures = metrics.counter('plat_gateway_admin_auth_failures_total')
   return createAdmin({
-    ...{ env, clock, log, ledgers: audit.ledgers, config: config.adminAuth, recordsFirst: recordsFirst(config) },
+    ...{
+      env,
+      clock,
+      log,
+      tenancy,
+      ledgers: audit.ledgers,
+      config: config.adminAuth,
+      recordsFirst: recordsFirst(config),
+    },
     people: await openAdmins(shared),
     refused: (reason) => failures.inc({ reason }),
     pools: shared.pools,

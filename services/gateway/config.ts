@@ -54,6 +54,7 @@ import { resourceAPIBlock } from './operate/resource-api/config.ts'
 import { sandboxUsageBlock } from './operate/sandbox-usage/config.ts'
 import { sessionsBlock } from './operate/sessions/config.ts'
 import { stateBackendBlock } from './operate/state-backend/config.ts'
+import { tenantsBlock } from './operate/tenants/config.ts'
 import { a2aBlock } from './targets/a2a/config.ts'
 import { ctxengineBlock } from './targets/ctxengine/config.ts'
 import { egressBlock } from './targets/egress/config.ts'
@@ -125,6 +126,7 @@ const builtBlocks = [
   configSyncBlock,
   otelBlock,
   stateBackendBlock,
+  tenantsBlock,
   licenseBlock,
   resourceAPIBlock,
 ] as const

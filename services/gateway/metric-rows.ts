@@ -55,6 +55,7 @@ const sbxd = { area: 'Integrations', feature: 'sbxd' }
 const ctxengine = { area: 'Integrations', feature: 'ctxengine' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
 const synced = { area: 'Config and HA', feature: 'configSync' }
+const tenants = { area: 'Tenants', feature: 'tenantsFile' }
 const state = { area: 'Config and HA', feature: '' }
 const otel = { area: 'OpenTelemetry', feature: 'otel' }
 
@@ -417,6 +418,29 @@ export const gatewayMetricRows = [
     plat_gateway_config_bundles_refused_total: counter(
       'Configuration bundles that were refused, by reason; the one before stayed in force',
       { reason: BUNDLE_REASONS },
+    ),
+  }),
+  ...metricRows(tenants, {
+    plat_gateway_tenants: gauge('Tenants in force'),
+    plat_gateway_tenants_file_ok: gauge('0 while tenantsFile cannot be used and earlier tenants stay in force'),
+    plat_gateway_tenant_calls_total: counter('Ended calls of tenants by their decision', {
+      tenant: NAMES,
+      action: ['allow', 'deny', 'require_approval'],
+    }),
+    plat_gateway_tenant_crossings_total: counter(
+      'Calls that were refused because they would cross a boundary of tenants: by key, by their origin, or by target',
+      { by: ['key', 'origin', 'target'] },
+    ),
+    plat_gateway_tenant_audit_head_seq: gauge('Sequence number of the last durable record of the ledger of a tenant', {
+      tenant: NAMES,
+    }),
+    plat_gateway_tenant_audit_signed_checkpoint_seq: gauge(
+      'The last record of the ledger of a tenant that a signed checkpoint covers',
+      { tenant: NAMES },
+    ),
+    plat_gateway_tenant_audit_damaged_segments: gauge(
+      'Segments of the ledger of a tenant that were found damaged since the start, the active one included',
+      { tenant: NAMES },
     ),
   }),
   ...metricRows(state, {

@@ -16,6 +16,7 @@ const OPTIONAL_AREAS = new Set([
   'OpenTelemetry',
   'A2A and sandbox tools',
   'Integrations',
+  'Tenants',
 ])
 const OPTIONAL = /audit_signed_checkpoint_seq|audit_sink_|retention_below_ai_act|config_bundle|configsync/
 
@@ -28,6 +29,7 @@ const SWITCHED_ON: Readonly<Record<string, object>> = {
   sbxd: { sbxd: { mirrorDecisions: true, anchorIntervalSeconds: 0 } },
   ctxengine: { ctxengine: { upstream: 'http://127.0.0.1:9/v1', auditAnchors: [] } },
   a2a: { a2a: { routesFile: '/agents.json' } },
+  tenantsFile: { tenantsFile: '/tenants.json' },
 }
 
 const seriesOf = (config: object) => {

@@ -34,7 +34,7 @@ export function keyServiceMeter(metrics: GatewayMetrics): (result: KeyCallResult
 }
 
 /** Keys of gateway.json without which the series of a feature are absent. */
-const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile'] as const
+const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile', 'tenantsFile'] as const
 /** Blocks that are switched on by `enabled`. */
 const FEATURE_BLOCKS = [
   'transparencyLog',

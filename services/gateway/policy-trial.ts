@@ -170,7 +170,10 @@ class Trial implements PolicyTrial {
   }
 
   #agentTarget({ server, tool }: TrialCall, identity: Identity): Target | Verdict {
-    const agent = reached({ server, facts: { identity } }, this.#parts.agents, this.#files.maxDelegationDepth)
+    const agent = reached({ server, facts: { identity } }, this.#parts.agents, {
+      maxDelegationDepth: this.#files.maxDelegationDepth,
+      mayCall: () => true,
+    })
     if (isDenial(agent)) return refused(agent)
     if (!agent.offers(tool)) return no('unknown_skill', `${server} has no skill ${JSON.stringify(tool)}`)
     return agentTarget({ name: tool }, agent)

@@ -1,19 +1,6 @@
 import { type ConfigBlock, defineBlock, key } from '@plat/config'
 import Type from 'typebox'
 
-const tenants = defineBlock({
-  path: '',
-  feature: 'tenants',
-  built: false,
-  schema: Type.Object({
-    tenantsFile: Type.String({ default: '', description: 'Tenant list; single tenant when empty.' }),
-    tenantLedgerDir: Type.String({
-      default: '',
-      description: 'Ledgers `<dir>/<tenant>/audit.jsonl`; default `<dir of auditPath>/tenants`.',
-    }),
-  }),
-})
-
 const liveView = defineBlock({
   path: 'liveView',
   feature: 'live-view',
@@ -32,4 +19,4 @@ const liveView = defineBlock({
  * Tables of `gateway.json` whose features are not built. Their keys are validated and documented like all others; any value but the default is
  * refused with `<path>: not built yet in this version`.
  */
-export const unbuiltBlocks: readonly ConfigBlock[] = [liveView, tenants]
+export const unbuiltBlocks: readonly ConfigBlock[] = [liveView]

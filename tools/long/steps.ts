@@ -28,6 +28,7 @@ function longer(name: string, file: string, env: Readonly<Record<string, string>
 /** Suites that take too long for every change, run one after the other. */
 export const STEPS: readonly Step[] = [
   { name: 'malformed', runner: 'test/long/run.ts', args: ({ count, seed }) => ['-count', count, '-seed', seed] },
+  longer('tenants', 'services/gateway/operate/tenants/hostile.live.test.ts', { PLAT_TEST_TENANT_REQUESTS: '100000' }),
   longer('approvals', THREE_GATEWAYS, { PLAT_TEST_APPROVAL_ROUNDS: '50' }, 'identical held calls'),
   longer('held-calls', 'test/e2e/approvals-restart.live.test.ts', { PLAT_TEST_HELD_CALLS: '1000' }),
   longer('counting', THREE_GATEWAYS, { PLAT_TEST_COUNTING_SECONDS: '120' }, 'no cap is exceeded'),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -51,6 +51,23 @@ test('verify answers 3 for damage, names line, record and byte, and says what to
   printed = []
   assert.equal(await auditVerify({ path, output: 'json' }, output), 3)
   assert.equal(JSON.parse(printed[0] ?? '').place.seq, 5)
+})
+
+test('verify reads every ledger in a folder of tenants, and answers with the worst', async () => {
+  const tenants = join(path, '..', 'tenants')
+  for (const name of ['blue', 'red']) {
+    mkdirSync(join(tenants, name), { recursive: true })
+    writeFileSync(join(tenants, name, 'audit.jsonl'), readFileSync(path))
+  }
+  assert.equal(await auditVerify({ path: tenants, output: 'table' }, output), 0)
+  assert.deepEqual(
+    printed.filter((line) => line.startsWith('tenant')),
+    ['tenant blue:', 'tenant red:'],
+  )
+  damage()
+  writeFileSync(join(tenants, 'red', 'audit.jsonl'), readFileSync(path))
+  assert.equal(await auditVerify({ path: tenants, output: 'table' }, output), 3)
+  rmSync(tenants, { recursive: true })
 })
 
 test('verify advises to restore a sealed segment that is damaged, and names one that is missing', async () => {

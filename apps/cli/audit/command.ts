@@ -22,7 +22,7 @@ export function addAudit(plat: Command): void {
     .argument('[path]', LEDGER)
     .summary('prove that no record was changed, removed or added')
     .description(
-      'Reads the whole ledger on all cores and checks every hash.\n' +
+      'Reads the whole ledger on all cores and checks every hash. Of a folder of tenants it verifies each ledger.\n' +
         `${exitCodesLine(findings['audit verify'])} ${FURTHER_CODES}\n` +
         'Uses <path>.head, <path>.checkpoints and the keys in <path>.jwks unless -checkpoint and -key are given. The ledger of a gateway ' +
         'elsewhere is copied first, into a temporary folder.',

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { readSecret } from '@plat/config'
 import { type ArchivedRecords, EXIT_CODES, type Finding, hmacKeyOf, VerifyUsageError, verifyLedger } from '@plat/ledger'
 import type { LedgerSource } from '../shared/ledger-source.ts'
@@ -60,7 +63,25 @@ export async function auditVerify(
     const { env: gateway, ...rest } = options
     return withFetchedLedger(gateway, (path) => verifyFile({ ...rest, path }, FETCHED, output, { screen, env }))
   }
-  return verifyFile(options, BESIDE, output, { screen, env })
+  const ledgers = await ledgersIn(options.path)
+  if (ledgers === null) return verifyFile(options, BESIDE, output, { screen, env })
+  let worst = 0
+  for (const { tenant, path } of ledgers) {
+    if (options.output === 'table') output.out(`tenant ${tenant}:`)
+    worst = Math.max(worst, await verifyFile({ ...options, path }, BESIDE, output, { screen, env }))
+  }
+  return worst
+}
+
+/** Ledgers of tenants in a folder, by name; null: the path is not of a folder, or the folder has none. */
+async function ledgersIn(
+  folder: string,
+): Promise<readonly { readonly tenant: string; readonly path: string }[] | null> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const found = entries
+    .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'audit.jsonl')))
+    .map(({ name }) => ({ tenant: name, path: join(folder, name, 'audit.jsonl') }))
+  return found.length === 0 ? null : found.toSorted((one, other) => (one.tenant < other.tenant ? -1 : 1))
 }
 
 async function verifyFile(

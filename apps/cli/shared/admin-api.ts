@@ -77,7 +77,7 @@ async function accepted(env: GatewayEnv, path: string, { method, body, answerMs 
     throw new CommandError(
       `there is no token for ${env.PLAT_ADMIN_URL}; log in with plat login -admin-url ${env.PLAT_ADMIN_URL}, or set PLAT_ADMIN_TOKEN`,
     )
-  const response = await fetch(`${env.PLAT_ADMIN_URL}${path}`, {
+  const response = await fetch(`${env.PLAT_ADMIN_URL}${ofTenant(path)}`, {
     method,
     headers: {
       authorization: `Bearer ${token}`,
@@ -94,6 +94,12 @@ async function accepted(env: GatewayEnv, path: string, { method, body, answerMs 
   if (refusal === null) throw notAdminAPI(env.PLAT_ADMIN_URL, response.status)
   const next = response.status === 404 ? seeList(path) : response.status === 401 ? nextOf401(env) : ''
   throw new AdminRefusalError(refusal.error, `the gateway refused: ${refusal.message}${next}`)
+}
+
+/** Adds the tenant of `PLAT_TENANT`, whose ledger is meant; routes without a ledger ignore it. */
+function ofTenant(path: string): string {
+  const { PLAT_TENANT: tenant = '' } = process.env
+  return tenant === '' ? path : `${path}${path.includes('?') ? '&' : '?'}tenant=${encodeURIComponent(tenant)}`
 }
 
 function unreachable(adminURL: string): GatewayUnreachableError {

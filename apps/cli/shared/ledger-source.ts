@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isObject, systemClock } from '@plat/core'
 import { type LedgerMoment, type RecordFilter, searchLedger, selectorOf, tailLedger } from '@plat/ledger'
+import { isTenantName } from '@plat/tokens'
 import { admin, adminPages } from './admin-api.ts'
 import { findGateway } from './gateway.ts'
 import type { GatewayEnv } from './home.ts'
@@ -44,7 +45,10 @@ export interface RecordQuery {
 export async function findLedger(path: string | undefined, dir: string | undefined): Promise<LedgerSource> {
   if (path !== undefined) return { path }
   const { home, env } = await findGateway(dir)
-  return home === null ? { env } : { path: join(home.state, 'audit.jsonl') }
+  const { PLAT_TENANT: tenant = '' } = process.env
+  if (home === null) return { env }
+  if (tenant !== '' && !isTenantName(tenant)) throw new CommandError(`PLAT_TENANT: ${tenant} is not a name of a tenant`)
+  return { path: join(home.state, ...(tenant === '' ? [] : ['tenants', tenant]), 'audit.jsonl') }
 }
 
 /**

@@ -18,7 +18,7 @@ export interface Api {
     readonly params: {  }
     readonly query: {  }
     readonly body: undefined
-    readonly result: { readonly by: string; readonly roles: readonly (string)[]; readonly namespaceRoles: { readonly [name: string]: readonly (string)[] } }
+    readonly result: { readonly by: string; readonly roles: readonly (string)[]; readonly namespaceRoles: { readonly [name: string]: readonly (string)[] }; readonly tenantRoles: { readonly [name: string]: readonly (string)[] } }
   }
   'POST /v1/console/links': {
     readonly params: {  }
@@ -136,7 +136,7 @@ export interface Api {
   }
   'GET /v1/sessions/{id}/timeline': {
     readonly params: { readonly id: string }
-    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly seq: number; readonly hash: string; readonly prev: string; readonly rec: { readonly kind: string; readonly at: string }; readonly v: 1 })[]; readonly nextCursor: string | null }
   }
@@ -190,7 +190,7 @@ export interface Api {
   }
   'POST /v1/policies/simulate': {
     readonly params: {  }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: { readonly policies: { readonly [name: string]: unknown }; readonly since?: string; readonly until?: string; readonly agent?: string; readonly show?: readonly ("same" | "changed" | "needs_arguments")[]; readonly limit?: number; readonly cursor?: string }
     readonly result: { readonly counts: { readonly same: number; readonly changed: number; readonly needs_arguments: number; readonly skipped: number }; readonly items: readonly ({ readonly seq: number; readonly at: string; readonly call: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly op: string; readonly server: string; readonly tool: string | null; readonly verdict: "same" | "changed" | "needs_arguments"; readonly was: { readonly action: "allow" | "deny" | "require_approval"; readonly policy: string | null; readonly rule: string | null }; readonly would: { readonly action: "allow" | "deny" | "require_approval"; readonly policy: string | null; readonly rule: string | null; readonly reason: string } | null; readonly possible: readonly ("allow" | "deny" | "require_approval")[]; readonly captured: boolean })[]; readonly through: { readonly seq: number; readonly at: string } | null; readonly nextCursor: string | null }
   }
@@ -244,31 +244,31 @@ export interface Api {
   }
   'GET /v1/audit/head': {
     readonly params: {  }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: undefined
     readonly result: { readonly seq: number; readonly hash: string; readonly checkpoint: { readonly [name: string]: unknown } | null; readonly damagedSegments: readonly ({ readonly first: number; readonly last: number; readonly problem: string })[] }
   }
   'GET /v1/audit/records': {
     readonly params: {  }
-    readonly query: { readonly from?: string; readonly to?: string; readonly order?: "oldest" | "newest"; readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly server?: string; readonly tool?: string; readonly call?: string; readonly kind?: string; readonly denied?: boolean; readonly calls?: boolean; readonly text?: string; readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly from?: string; readonly to?: string; readonly order?: "oldest" | "newest"; readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly server?: string; readonly tool?: string; readonly call?: string; readonly kind?: string; readonly denied?: boolean; readonly calls?: boolean; readonly text?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly seq: number; readonly hash: string; readonly prev: string; readonly rec: { readonly kind: string; readonly at: string }; readonly v: 1 })[]; readonly nextCursor: string | null }
   }
   'GET /v1/audit/proof/{seq}': {
     readonly params: { readonly seq: string }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: undefined
     readonly result: { readonly seq: number; readonly line: string; readonly checkpoint: { readonly [name: string]: unknown }; readonly inclusion: readonly (string)[] }
   }
   'GET /v1/audit/checkpoints': {
     readonly params: {  }
-    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly seq: number; readonly rec: { readonly [name: string]: unknown } })[]; readonly nextCursor: string | null }
   }
   'GET /v1/audit/segments': {
     readonly params: {  }
-    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly id: string; readonly first: number; readonly last: number; readonly bytes: number; readonly from: string; readonly to: string; readonly isSigned: boolean; readonly isHere: boolean; readonly isCompressed: boolean; readonly isArchived: boolean; readonly left: string | null; readonly state: "verified" | "damaged" | "unverified"; readonly problem: string | null })[]; readonly nextCursor: string | null }
   }
@@ -286,49 +286,49 @@ export interface Api {
   }
   'POST /v1/audit/anchors': {
     readonly params: {  }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: undefined
     readonly result: { readonly seq: number; readonly checkpoint: number; readonly upTo: number; readonly index: number }
   }
   'GET /v1/audit/holds': {
     readonly params: {  }
-    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly id: string; readonly at: string; readonly by: string; readonly reason: string; readonly target: string })[]; readonly nextCursor: string | null }
   }
   'POST /v1/audit/holds': {
     readonly params: {  }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: { readonly target: string; readonly reason?: string }
     readonly result: { readonly id: string; readonly at: string; readonly by: string; readonly reason: string; readonly target: string }
   }
   'DELETE /v1/audit/holds/{id}': {
     readonly params: { readonly id: string }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: undefined
     readonly result: undefined
   }
   'GET /v1/evidence': {
     readonly params: {  }
-    readonly query: { readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly id: string; readonly at: string; readonly by: string; readonly about: { readonly [name: string]: string }; readonly from: number; readonly to: number; readonly records: number; readonly anchored: boolean })[]; readonly nextCursor: string | null }
   }
   'POST /v1/evidence': {
     readonly params: {  }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: { readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly call?: string; readonly kind?: string; readonly from?: string; readonly to?: string }
     readonly result: { readonly id: string; readonly at: string; readonly by: string; readonly about: { readonly [name: string]: string }; readonly from: number; readonly to: number; readonly records: number; readonly anchored: boolean; readonly sha256: string; readonly bytes: number }
   }
   'GET /v1/evidence/{id}': {
     readonly params: { readonly id: string }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: undefined
     readonly result: { readonly id: string; readonly at: string; readonly by: string; readonly about: { readonly [name: string]: string }; readonly from: number; readonly to: number; readonly records: number; readonly anchored: boolean }
   }
   'GET /v1/evidence/{id}/object': {
     readonly params: { readonly id: string }
-    readonly query: {  }
+    readonly query: { readonly tenant?: string }
     readonly body: undefined
     readonly result: { readonly [name: string]: unknown }
   }

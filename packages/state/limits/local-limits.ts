@@ -135,6 +135,16 @@ export class LocalLimits implements Limits {
     bucket.usedAt = Math.max(bucket.usedAt, at)
   }
 
+  /** Forgets all amounts, before any hold was taken. */
+  forget(): void {
+    if (this.openHolds > 0) throw new Error('amounts of open holds cannot be forgotten')
+    for (const [name, bucket] of this.#counted) {
+      this.#counted.delete(name)
+      this.#pool.release(bucket.caller)
+    }
+    this.#sweeper = this.#counted.entries()
+  }
+
   #close(hold: LocalHold): void {
     this.#open.delete(hold)
     this.#holds.release(hold.caller)

@@ -3,12 +3,13 @@ import { type Clock, type PoolObservers, pathOfTarget, reasonOf } from '@plat/co
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import type { Tenancy } from '../call/index.ts'
 import { type AdminAuthentication, authentication, type People, throttled } from './auth.ts'
 import { BrowserAuth } from './browser/browser-auth.ts'
 import type { BrowserSessions } from './browser/sessions.ts'
 import { Caller } from './caller.ts'
 import { AdminError } from './error.ts'
-import type { Grants, Principal } from './roles.ts'
+import { type Grants, listsOf, type Principal, tokenPrincipal } from './roles.ts'
 import { type AdminRoute, adminRoutes, type RouteRow } from './routes.ts'
 import { demandStepUp, type StepUp } from './step-up.ts'
 import { LedgerReaders } from './throttle/ledger-readers.ts'
@@ -62,6 +63,8 @@ export interface AdminOptions {
   /** Null in mode `token`. */
   readonly people: People | null
   readonly ledgers: Ledgers
+  /** Absent: there are no tenants. */
+  readonly tenancy?: Tenancy
   /** `auditFailurePolicy` is `closed`: a change is recorded durably before it is made. */
   readonly recordsFirst: boolean
   readonly clock: Clock
@@ -110,8 +113,9 @@ export function createAdmin(options: AdminOptions): Admin {
     return { authenticate: null, console: null, mount() {} }
   }
   const refusals = new RefusedTokens(options)
-  const authenticate = authentication({ token, people, grants: config, refusals })
-  const shared = { grants: config, token, hasPeople: people !== null }
+  const grants: Grants = { ...config, ...(options.tenancy && { tenancy: options.tenancy }) }
+  const authenticate = authentication({ token, people, grants, refusals })
+  const shared = { grants, token, hasPeople: people !== null }
   const browsers = options.browsers === null ? null : new BrowserAuth({ ...options.browsers, ...shared })
   const callers = new WeakMap<FastifyRequest, Caller>()
   const records = new ChangeRecords(options)
@@ -193,7 +197,7 @@ class ChangeRecords {
   async intent(request: FastifyRequest, caller: Caller, route: AdminRoute): Promise<void> {
     const { ledgers, log } = this.#options
     try {
-      await ledgers.of('').append({ kind: 'admin', ...changeOf(request, caller), phase: 'intent' })
+      await ledgers.of(caller.home).append({ kind: 'admin', ...changeOf(request, caller), phase: 'intent' })
     } catch (error) {
       log.error({ action: route, error: reasonOf(error) }, 'an admin action could not be recorded before it is made')
       if (route === 'POST /v1/revocations') return
@@ -207,7 +211,7 @@ class ChangeRecords {
     if (caller === undefined || READS.has(request.method) || caller.leavesOwnRecord) return
     const change = changeOf(request, caller)
     try {
-      await ledgers.of('').append({ kind: 'admin', ...change, status: reply.statusCode })
+      await ledgers.of(caller.home).append({ kind: 'admin', ...change, status: reply.statusCode })
     } catch (error) {
       log.error({ action: change.action, error: reasonOf(error) }, 'an admin action could not be recorded')
     }
@@ -233,19 +237,11 @@ function partsOf(route: AdminRoute): { method: HTTPMethods; url: string } {
 }
 
 /** The caller of a route that requires no token. */
-const ANONYMOUS: Principal = {
-  by: '',
-  person: [],
-  groups: [],
-  roles: new Set(),
-  namespaceRoles: new Map(),
-  byToken: false,
-}
+const ANONYMOUS: Principal = { ...tokenPrincipal({}), by: '', person: [], roles: new Set(), byToken: false }
 
 /** Returns the caller's own name and roles. */
-function whoOf({ by, roles, namespaceRoles }: Principal): object {
-  const within = [...namespaceRoles].map(([namespace, here]) => [namespace, [...here]])
-  return { by, roles: [...roles], namespaceRoles: Object.fromEntries(within) }
+function whoOf({ by, roles, namespaceRoles, tenantRoles }: Principal): object {
+  return { by, roles: [...roles], namespaceRoles: listsOf(namespaceRoles), tenantRoles: listsOf(tenantRoles) }
 }
 
 /** Returns the configuration that consoles and `plat login` need; all of it is public. */

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { whenReady } from '@plat/core'
 import { AdminError } from './error.ts'
-import { type Grants, type Person, type Principal, principalOf, TOKEN_PRINCIPAL } from './roles.ts'
+import { type Grants, type Person, type Principal, principalOf, tokenPrincipal } from './roles.ts'
 import type { RefusedTokens } from './throttle/refused.ts'
 
 /** Maximum token length, in characters; longer tokens are refused without being read. */
@@ -57,12 +57,13 @@ export async function throttled<T>(
 }
 
 function identification({ token, people, grants }: AuthenticationOptions) {
+  const holder = tokenPrincipal(grants)
   const isStatic = token === null ? () => false : staticToken(token)
   return (authorization: string | undefined): Principal | Promise<Principal> => {
     if (authorization === undefined) throw new AdminError('unauthenticated', 'a bearer token is required')
     const given = authorization.length > TOKEN_MAX_CHARS ? undefined : BEARER.exec(authorization)?.[1]
     if (given === undefined) throw invalid()
-    if (isStatic(given)) return TOKEN_PRINCIPAL
+    if (isStatic(given)) return holder
     if (people === null) throw invalid()
     return whenReady(people.identify(given), known, grants)
   }

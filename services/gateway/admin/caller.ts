@@ -1,6 +1,7 @@
 import type { BrowserSession } from './browser/sessions.ts'
 import { AdminError } from './error.ts'
-import { may, mayAnywhere, type Principal, type Role } from './roles.ts'
+import { queried } from './read.ts'
+import { homeOf, may, mayInTenant, type Principal, type Role, tenantsOf } from './roles.ts'
 import type { RouteRow } from './routes.ts'
 
 /** The caller of a route, with its permissions. */
@@ -34,10 +35,15 @@ export class Caller {
   /** Throws `forbidden` unless the caller has the route's role, anywhere if that is enough. */
   admit(): void {
     if (this.#needs === null) return
-    if (this.#within === 'cluster') this.demand(null)
-    else if (!mayAnywhere(this.#principal, this.#needs)) {
-      throw new AdminError('forbidden', `this needs the role ${this.#needs}`)
+    if (this.#within === 'cluster') {
+      this.demand(null)
+      return
     }
+    const tenants = tenantsOf(this.#principal, this.#needs)
+    const isWhole = (tenant: string) => mayInTenant(this.#principal, this.#role, tenant)
+    if (tenants === null || (this.#within === 'tenant' ? [...tenants].some(isWhole) : tenants.size > 0)) return
+    const where = this.#within === 'tenant' ? ' everywhere or in a tenant' : ''
+    throw new AdminError('forbidden', `this needs the role ${this.#needs}${where}`)
   }
 
   get principal(): Principal {
@@ -54,19 +60,62 @@ export class Caller {
     return this.#principal.byToken
   }
 
+  /** The tenant in whose ledger actions of this caller are recorded; empty: the fleet's. */
+  get home(): string {
+    return homeOf(this.#principal)
+  }
+
   /**
    * Returns true if the caller may see objects of this namespace; null: objects of no single namespace. Others are `not_found`, so that a
-   * caller does not learn what exists in other namespaces.
+   * caller does not learn what exists in other namespaces. `tenant`: the tenant in which the object was made, where the namespace can be of another one
+   * by now.
    */
-  sees(namespace: string | null): boolean {
-    const role = this.#needs === 'auditor' ? 'auditor' : 'viewer'
-    return may(this.#principal, role, namespace)
+  sees(namespace: string | null, tenant?: string): boolean {
+    return may(this.#principal, this.#seeing, namespace, tenant)
+  }
+
+  /** The same for what belongs to a whole tenant. */
+  seesTenant(tenant: string): boolean {
+    return mayInTenant(this.#principal, this.#seeing, tenant)
   }
 
   /** Throws `forbidden` unless the caller, who may see this namespace, also has the route's role in it. */
-  demand(namespace: string | null): void {
-    if (this.#needs === null || may(this.#principal, this.#needs, namespace)) return
+  demand(namespace: string | null, tenant?: string): void {
+    if (this.#needs === null || may(this.#principal, this.#needs, namespace, tenant)) return
     const where = namespace === null ? 'everywhere' : `in namespace ${namespace}`
     throw new AdminError('forbidden', `this needs the role ${this.#needs} ${where}`)
+  }
+
+  /** Throws `forbidden` unless the caller has the route's role in this whole tenant. */
+  demandTenant(tenant: string): void {
+    if (mayInTenant(this.#principal, this.#role, tenant)) return
+    throw new AdminError('forbidden', `this needs the role ${this.#needs} in tenant ${tenant}`)
+  }
+
+  /**
+   * Returns the tenant whose ledger is meant: `tenant` of the query, else the only one in which the caller has the route's role; empty: the fleet's.
+   * Throws `not_found` for a tenant in which it has none, `invalid_request` if several are possible.
+   */
+  tenant(query: unknown): string {
+    const named = queried(query, 'tenant')
+    const { tenancy } = this.#principal
+    const known = tenantsOf(this.#principal, this.#role)
+    if (known === null) {
+      if (named === null || named === '' || tenancy.has(named)) return named ?? ''
+    } else if (named === null) {
+      const [only = '', ...others] = known
+      if (others.length === 0) return only
+      const names = [...known].map((name) => (name === '' ? "the fleet's, written as an empty name" : name))
+      throw new AdminError('invalid_request', `tenant: must be one of ${names.join(', ')}`)
+    } else if (known.has(named)) return named
+    throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
+  }
+
+  get #role(): Role {
+    return this.#needs ?? 'viewer'
+  }
+
+  get #seeing(): Role {
+    return this.#needs === 'auditor' ? 'auditor' : 'viewer'
   }
 }

@@ -1,5 +1,6 @@
 import { defineBlock, key, memberPath, type Problem, type RuleOf } from '@plat/config'
 import { closest, isObject } from '@plat/core'
+import { isTenantName } from '@plat/tokens'
 import Type from 'typebox'
 import { ALL_ROLES } from './roles.ts'
 import { isRequired, STEP_UP_ACTIONS } from './step-up.ts'
@@ -19,6 +20,10 @@ const schema = Type.Object({
   namespaceRoles: Type.Record(Type.String(), Type.Record(Type.String(), groups()), {
     default: {},
     description: 'Per-namespace roles.',
+  }),
+  tenantRoles: Type.Record(Type.String(), Type.Record(Type.String(), groups()), {
+    default: {},
+    description: 'Roles in all namespaces of a tenant of `tenantsFile`, and in its ledger, by the name of the tenant.',
   }),
   people: Type.Record(
     Type.String({ minLength: 1 }),
@@ -40,8 +45,9 @@ const schema = Type.Object({
 })
 
 /** An unknown role would silently grant nothing. */
-const rolesAreKnown: RuleOf<typeof schema> = ({ roles, namespaceRoles = {} }) => [
+const rolesAreKnown: RuleOf<typeof schema> = ({ roles, namespaceRoles = {}, tenantRoles = {} }) => [
   ...rolesIn('adminAuth.roles', roles),
+  ...Object.entries(tenantRoles).flatMap(([tenant, table]) => rolesIn(`adminAuth.tenantRoles.${tenant}`, table)),
   ...Object.entries(namespaceRoles).flatMap(([namespace, table]) =>
     rolesIn(`adminAuth.namespaceRoles.${namespace}`, table),
   ),
@@ -84,12 +90,21 @@ const namespacesAreNames: RuleOf<typeof schema> = ({ namespaceRoles = {} }) =>
       : [problem(`adminAuth.namespaceRoles.${namespace}`, 'is not a name of a namespace', 'error')],
   )
 
+/** Without the list of tenants, or with a name that no tenant can have, an entry would grant nothing. */
+const tenantsAreNames: RuleOf<typeof schema> = ({ tenantRoles = {} }, { tenantsFile = '' }) => {
+  const names = Object.keys(tenantRoles)
+  if (names.length > 0 && tenantsFile === '') return [problem('adminAuth.tenantRoles', 'needs tenantsFile', 'error')]
+  return names.flatMap((tenant) =>
+    isTenantName(tenant) ? [] : [problem(`adminAuth.tenantRoles.${tenant}`, 'is not a name of a tenant', 'error')],
+  )
+}
+
 /** `adminAuth` (docs/spec/gateway.md, "Authentication"): who may use the admin API. */
 export const adminBlock = defineBlock({
   path: 'adminAuth',
   feature: 'admin',
   schema,
-  rules: [rolesAreKnown, namespacesAreNames, peopleAreDistinct],
+  rules: [rolesAreKnown, namespacesAreNames, tenantsAreNames, peopleAreDistinct],
 })
 
 const oidcSchema = Type.Object({

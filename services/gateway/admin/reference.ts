@@ -6,7 +6,7 @@ const INTRODUCTION = `# Routes of the admin API
 Written from the gateway's table by \`node services/gateway/reference.ts\`; do not edit. How people get roles: [admin.md](../admin.md).
 
 ● the role is enough; ◐ it is enough in one namespace too (\`adminAuth.namespaceRoles\`), for what is of that namespace: the rest is
-left out of lists, and is 404. \`admin\` may do everything. The last column names what a route requires.
+left out of lists, and is 404. ◑ it is enough in one tenant too (\`adminAuth.tenantRoles\`), and so is ◐. \`admin\` may do everything. The last column names what a route requires.
 
 `
 
@@ -26,7 +26,7 @@ export function adminReference(): string {
 
 function dotOf({ needs, within }: RouteRow, role: (typeof ALL_ROLES)[number]): string {
   if (needs === 'none' || needs === 'person' || !allows(new Set([role]), needs)) return ''
-  return within === 'namespace' ? '◐' : '●'
+  return within === 'namespace' ? '◐' : within === 'tenant' ? '◑' : '●'
 }
 
 function needsOf({ needs }: RouteRow): string {

@@ -58,7 +58,7 @@ function calling(route: string): string {
 /** Statuses of routes that exist but that the caller may not call. */
 function expected({ needs, within }: RouteRow, role: Role | null, where: 'everywhere' | 'shop'): boolean {
   if (needs === 'none' || needs === 'person') return true
-  if (role === null || (where === 'shop' && within === 'cluster')) return false
+  if (role === null || (where === 'shop' && within !== 'namespace')) return false
   return allows(new Set([role]), needs)
 }
 
@@ -98,11 +98,13 @@ test('a caller can read its own name and roles', async (t) => {
     by: 'user:viewer',
     roles: ['viewer'],
     namespaceRoles: {},
+    tenantRoles: {},
   })
   assert.deepEqual((await ask('reader', 'GET /v1/whoami')).body, {
     by: 'user:reader',
     roles: [],
     namespaceRoles: { shop: ['viewer'], bank: ['approver'] },
+    tenantRoles: {},
   })
 })
 
@@ -125,7 +127,7 @@ test('with a role in one namespace only what is of that namespace is revoked, se
   for (const target of elsewhere) {
     const { status, body } = await revoke('shop-killswitch', target)
     assert.deepEqual([status, body.error], [403, 'forbidden'], JSON.stringify(target))
-    assert.match(body.message, /needs the role killswitch (everywhere|in namespace \w+)/)
+    assert.match(body.message, /needs the role killswitch (everywhere|in (namespace|tenant) \w+)/)
     assert.equal((await revoke('killswitch', target)).status, 201)
   }
   const listed = async (user: string) =>

@@ -7,9 +7,10 @@ export interface RouteRow {
   readonly needs: Role | 'person' | 'none'
   /**
    * `namespace`: a role in one namespace lets its holder in, who then sees and changes what is of that namespace alone.
+   * `tenant`: a role in a whole tenant lets its holder in, who then sees and changes what is of that tenant alone.
    * `cluster`: the role is needed everywhere.
    */
-  readonly within: 'namespace' | 'cluster'
+  readonly within: 'namespace' | 'tenant' | 'cluster'
   /** One sentence. */
   readonly does: string
   /** The feature records what comes of it; absent: the frame records every request that is not read. */
@@ -64,7 +65,7 @@ export const adminRoutes = {
   'POST /v1/revocations': {
     needs: 'killswitch',
     within: 'namespace',
-    does: 'Revokes. In one namespace: a session, an agent or the namespace.',
+    does: 'Revokes. In one namespace: a session, an agent or the namespace; in one tenant: the tenant as well.',
     stepUp: 'revoke',
   },
   'POST /v1/revocations/preview': {
@@ -168,8 +169,8 @@ export const adminRoutes = {
   },
   'GET /v1/posture': { needs: 'viewer', within: 'cluster', does: 'Risks of the configuration that is in force.' },
   'GET /v1/license': { needs: 'viewer', within: 'cluster', does: 'The state and content of the license.' },
-  'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
-  'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
+  'GET /v1/accounts': { needs: 'viewer', within: 'tenant', does: 'Connected accounts of users.' },
+  'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'tenant', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },
   'GET /v1/audit/records': {
     needs: 'auditor',
@@ -198,18 +199,18 @@ export const adminRoutes = {
   'GET /v1/audit/jwks': { needs: 'none', within: 'cluster', does: 'The public keys of checkpoints.' },
   'POST /v1/audit/anchors': {
     needs: 'auditor',
-    within: 'cluster',
+    within: 'tenant',
     does: 'Puts a checkpoint over all records into the transparency log.',
     ownRecord: true,
   },
-  'GET /v1/audit/holds': { needs: 'auditor', within: 'cluster', does: 'Legal holds, the newest first.' },
+  'GET /v1/audit/holds': { needs: 'auditor', within: 'tenant', does: 'Legal holds, the newest first.' },
   'POST /v1/audit/holds': {
     needs: 'auditor',
-    within: 'cluster',
+    within: 'tenant',
     does: 'Makes a legal hold: segments of the ledger with records of a session, an agent or a range stay.',
     ownRecord: true,
   },
-  'DELETE /v1/audit/holds/:id': { needs: 'admin', within: 'cluster', does: 'Releases a legal hold.', ownRecord: true },
+  'DELETE /v1/audit/holds/:id': { needs: 'admin', within: 'tenant', does: 'Releases a legal hold.', ownRecord: true },
   'POST /v1/audit/segments': {
     needs: 'audit-forwarder',
     within: 'cluster',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AdminError } from './error.ts'
-import { type Authentication, type Principal, principalOf, TOKEN_PRINCIPAL } from './roles.ts'
+import { type Authentication, type Principal, principalOf, tokenPrincipal } from './roles.ts'
 import { demandStepUp, type StepUpRule } from './step-up.ts'
 
 const NOW_SECONDS = 1_000_000
@@ -50,5 +50,5 @@ test('the refusal requests what a new login must bring', () => {
 })
 
 test('the static token needs no login', () => {
-  assert.equal(refusal({ ...NONE, maxAgeSeconds: 1 }, TOKEN_PRINCIPAL), null)
+  assert.equal(refusal({ ...NONE, maxAgeSeconds: 1 }, tokenPrincipal({})), null)
 })

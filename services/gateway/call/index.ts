@@ -80,6 +80,7 @@ export {
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
 export { type StoredContent, storedContent } from './stored-content.ts'
-export { type CountedBy, namesOfKey, type Subject, subjectsOf } from './subjects.ts'
+export { type CountedBy, inTenant, namesOfKey, type Subject, subjectsOf, tenantInKey } from './subjects.ts'
+export { noTenancy, type Tenancy } from './tenancy.ts'
 export { toolsScopeOf } from './tools-scope.ts'
 export { unstored } from './unstored.ts'

@@ -49,14 +49,18 @@ export async function startDecisions(
   notifications.begin((id) => approvals.view(id), recorded)
   const demandOf = createDemand(models.route)
   const { placed, flushed } = audit
-  const budgets = keep(await createBudgets({ ...shared, clock, ledgers, placed, flushed, demandOf }))
+  const ofTenants = {
+    tenantLedgers: () => audit.all().filter(({ tenant }) => tenant !== ''),
+    ledgerPaths: () => audit.all().map(({ path }) => path),
+  }
+  const budgets = keep(await createBudgets({ ...shared, ...ofTenants, clock, ledgers, placed, flushed, demandOf }))
   const energy = keep(createEnergy({ ...shared, endpointOf: createAnswered(models.route) }))
   return { policies, approvals, budgets, energy }
 }
 
 /** Evaluates policies that are not in force for calls of the ledger. */
 export function startSimulation(
-  { config, snapshots, clock }: Shared,
+  { audit, snapshots, clock }: Shared,
   { captures, policies }: Pick<Content & Decisions, 'captures' | 'policies'>,
 ) {
   return createSimulation({
@@ -66,7 +70,7 @@ export function startSimulation(
       const found = snapshots.current.get(registrySlot).resolve(identity, server)
       return isDenial(found) ? found : targetOf({ operation: 'mcp.call', server, name: tool }, found)
     },
-    auditPath: config.auditPath,
+    ledgerOf: (tenant) => audit.of(tenant)?.path ?? null,
     captured: (namespace, argsSha256) => captures.read(namespace, argsSha256),
     sinksOf(identity, server, tool) {
       const found = snapshots.current.get(registrySlot).resolve(identity, server)

@@ -1,7 +1,8 @@
+import type { Rec } from '@plat/ledger'
 import { pricingSlot } from '../decide/budgets/index.ts'
 import { EndedSessions } from '../operate/events/index.ts'
 import { createSandboxUsage } from '../operate/sandbox-usage/index.ts'
-import { createSessions } from '../operate/sessions/index.ts'
+import { createSessions, type Session } from '../operate/sessions/index.ts'
 import type { Callers } from './callers.ts'
 import type { Decisions } from './decide.ts'
 import type { Shared } from './shared.ts'
@@ -19,13 +20,17 @@ export function startSessions(
   }: Pick<Callers, 'authenticator' | 'events' | 'revocations'> & Targets & Decisions,
 ) {
   const { snapshots, audit, keep, clock } = shared
+  const { tenancy } = shared
+  // Without a list, the broker's keys name the tenants.
+  const withTenant = <T extends Readonly<Session>>(session: T): T =>
+    tenancy.isOn ? session : { ...session, tenant: authenticator.tenantOf(session.namespace) }
   const sessions = keep(
     createSessions({
       ...shared,
-      placed: audit.placed,
+      ledgersAtStart: audit.all(),
+      ledger: (tenant) => audit.of(tenant),
       onBegun: events.sessionStarted,
-      pendingApprovals: (session) =>
-        approvals.pendingOf({ ...session, tenant: authenticator.tenantOf(session.namespace) }),
+      pendingApprovals: (session) => approvals.pendingOf(withTenant(session)),
       taints: (session) => taint.ownLabels(session),
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
@@ -34,7 +39,7 @@ export function startSessions(
     new EndedSessions({
       clock,
       sessions: () => sessions.listed(),
-      hasEnded: (one) => revocations.hasEnded({ ...one, tenant: authenticator.tenantOf(one.namespace) }),
+      hasEnded: (one) => revocations.hasEnded(withTenant(one)),
       report: events.sessionEnded,
     }),
   )
@@ -54,9 +59,17 @@ export async function startUsage(
     readonly sessions: ReturnType<typeof startSessions>
   },
 ) {
-  const { charging } = budgets
-  const find: typeof sessions.find = (name) => sessions.find(name)
-  const see: typeof sessions.see = (record, at) => sessions.see(record, at)
-  const usage = await createSandboxUsage({ ...shared, ledgers, charging, find, see })
+  const { audit, tenancy } = shared
+  const charging: typeof budgets.charging = {
+    ...budgets.charging,
+    take: (id, payer, cost) => budgets.charging.take(id, { ...payer, tenant: tenancy.of(payer.namespace) }, cost),
+  }
+  const find: typeof sessions.find = (name) => sessions.find({ ...name, tenant: tenancy.of(name.namespace) })
+  const see = (record: Rec, at: number) => sessions.see(record, at, tenancy.of(String(record.namespace)))
+  const ledgerOf = (namespace: string) => {
+    const tenant = tenancy.of(namespace)
+    return { ledger: ledgers.of(tenant), path: (audit.of(tenant) ?? audit).path }
+  }
+  const usage = await createSandboxUsage({ ...shared, ledgerOf, charging, find, see })
   return usage === null ? null : shared.keep(usage)
 }

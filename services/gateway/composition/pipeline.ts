@@ -1,4 +1,5 @@
 import type { Rec } from '@plat/ledger'
+import type { Identity } from '../call/index.ts'
 import { createDlp, type Dlp } from '../content/dlp/index.ts'
 import { pricingSlot } from '../decide/budgets/index.ts'
 import type { PinsFeature } from '../decide/pins/index.ts'
@@ -79,7 +80,7 @@ export function createPipeline(shared: Shared, features: Features & Callees): Ru
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       prices: (snapshot) => snapshot.get(pricingSlot),
       estimate: features.energy.estimate,
-      observers: observersOf(features),
+      observers: observersOf(shared, features),
       log,
     }),
   )
@@ -123,23 +124,34 @@ function createStoredReview({ models, stored, taint }: Features) {
   })
 }
 
-function observersOf({
-  sessions,
-  events,
-  activity,
-  sbxd,
-  contexts,
-  captures,
-  traces,
-}: Features): readonly CallObserver[] {
-  const ofRecords = (see: (record: Rec, at: number) => void): CallObserver => ({
-    ended: (_call, _outcome, record, at) => void (record !== null && see(record, at)),
-    turnedAway: (_request, record, at) => see(record, at),
+function observersOf(
+  { tenancy, metrics }: Shared,
+  { sessions, events, activity, sbxd, contexts, captures, traces }: Features,
+): readonly CallObserver[] {
+  const tenantOf = (identity: Identity) => (tenancy.isOn ? identity.tenant : '')
+  const ofRecords = (see: (record: Rec, at: number, tenant: string) => void): CallObserver => ({
+    ended: ({ identity }, _outcome, record, at) => void (record !== null && see(record, at, tenantOf(identity))),
+    turnedAway: (_request, record, at, identity) => see(record, at, tenantOf(identity)),
   })
-  const readers = [sessions, events, ...(activity === null ? [] : [activity])]
+  const readers = [
+    sessions,
+    events,
+    ...(activity === null ? [] : [activity]),
+    ...(tenancy.isOn ? [tenantCalls(metrics)] : []),
+  ]
   const released: CallObserver = { ended: ({ id }) => contexts.released(id) }
   const mirrors = sbxd.see === null ? [] : [ofRecords(sbxd.see)]
   return [...readers.map(({ see }) => ofRecords(see)), ...mirrors, released, ...captures.observers, ...traces.observers]
+}
+
+/** Counts the ended calls of tenants. */
+function tenantCalls(metrics: Shared['metrics']) {
+  const calls = metrics.counter('plat_gateway_tenant_calls_total')
+  return {
+    see({ action }: Rec, _at: number, tenant: string) {
+      if (tenant !== '') calls.inc({ tenant, action: String(action) })
+    },
+  }
 }
 
 /** From the name that a caller uses to what is called, wherever it may stand. */

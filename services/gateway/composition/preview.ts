@@ -4,14 +4,15 @@ import type { Shared } from './shared.ts'
 
 /** Preview of revocations: calls in progress, and sessions with their pending approvals. */
 export function previewOf(
-  { live, clock }: Pick<Shared, 'live' | 'clock'>,
+  { live, clock, tenancy }: Pick<Shared, 'live' | 'clock' | 'tenancy'>,
   { sessions, authenticator, approvals }: Pick<Features, 'sessions' | 'authenticator' | 'approvals'>,
 ) {
   return createPreviewRoutes({
     live,
     clock,
     *sessions() {
-      for (const one of sessions.listed()) yield { ...one, tenant: authenticator.tenantOf(one.namespace) }
+      for (const one of sessions.listed())
+        yield tenancy.isOn ? one : { ...one, tenant: authenticator.tenantOf(one.namespace) }
     },
     pendingOf: (session) => approvals.pendingOf(session),
   })

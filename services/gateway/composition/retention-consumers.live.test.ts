@@ -7,13 +7,13 @@ import { systemClock, systemIds } from '@plat/core'
 import { receiptBeside, verifyEvidence, verifyLedger, verifyReceipt } from '@plat/ledger'
 import { startGatewayProcess } from '@plat/testkit/gateway'
 import { freePort, listening, tempFolder } from '@plat/testkit/local'
+import { startLog } from '@plat/testkit/transparency-log'
 import { keyFiles } from '../evidence/audit/testing/keys.ts'
 import { type S3Server, startS3 } from '../evidence/audit-sinks/testing/s3.ts'
 import { EvidenceMaker } from '../evidence/objects/make.ts'
 import { EvidenceStore } from '../evidence/objects/store.ts'
 import { createOffline } from '../evidence/offline/index.ts'
 import { createTransparency } from '../evidence/transparency/index.ts'
-import { startLog } from '@plat/testkit/transparency-log'
 import { TOKEN } from '../testing/started.ts'
 import { DAY_MS, type Fixture, fill, listed, setUp, stillHere, untilPass } from './testing/retention.ts'
 
@@ -102,12 +102,13 @@ test('no segment leaves before the transparency log has it: dead, slow, and back
   let anchored = () => -1
   const fixture = await setUp(t, { archive: 's3', days: 1, s3, anchors: () => anchored() })
   const { auditPath, audit, clock, key, dialer, shared } = fixture
-  const { checkpoints, ledgers } = audit
+  const { checkpoints } = audit
+  const ledger = audit.ledgers.of('')
   const transparencyLog = {
     ...{ enabled: true, url: door.url, api: 'v1' as const, intervalSeconds: 60, publicKeyFiles: [log.keyFile] },
     ...{ timeoutSeconds: 5, jurisdiction: '' },
   }
-  const anchors = await createTransparency({ ...shared, config: { transparencyLog }, checkpoints, ledgers, dialer })
+  const anchors = await createTransparency({ ...shared, config: { transparencyLog }, checkpoints, ledger, dialer })
   t.after(() => anchors.close())
   anchored = () => anchors.anchored()
   const segments = await fill(fixture, 3)

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import {
@@ -19,7 +19,7 @@ import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
 import { type OpeningLimits, openLimits } from '../decide/budgets/index.ts'
 import { createResidency, type ResidencyFeature } from '../decide/residency/index.ts'
-import { createAudit } from '../evidence/audit/index.ts'
+import { type Audit, createAudit } from '../evidence/audit/index.ts'
 import { createGatewayMetrics, createPoolMetrics, type GatewayMetrics, keyServiceMeter } from '../metrics.ts'
 import { openBundleFolder } from '../operate/config-bundle/index.ts'
 import { openConfigSync } from '../operate/config-sync/index.ts'
@@ -27,6 +27,7 @@ import type { LoadAssets } from '../operate/console/index.ts'
 import type { HeldResources } from '../operate/resource-api/index.ts'
 import type { ResourceProblems } from '../operate/resource-problems/routes.ts'
 import { openStateBackend, type StateBackend } from '../operate/state-backend/index.ts'
+import { openTenants, type TenantsFeature } from '../operate/tenants/index.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
 import { createSealer, loadSealKeys, type Sealer, type StdioReady } from '../planes/mcp/index.ts'
 import { Readiness } from './readiness.ts'
@@ -68,7 +69,9 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   /** As `clock`, but `now` is the clock that decides windows of budgets and rates, in all gateways the same. */
   readonly windowClock: Clock
   readonly snapshots: Snapshots
-  readonly audit: Awaited<ReturnType<typeof createAudit>>
+  /** The fleet's ledger, and those of tenants. */
+  readonly audit: Audit
+  readonly tenancy: TenantsFeature
   readonly dialer: Dialer
   /** Keys in files and in key services. */
   readonly keys: KeyStore
@@ -109,12 +112,8 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   readiness.add('state database', () => state.problem() === null)
   const opening = await openLimits({ config, shared, clock, log, pools, rebuild: options.verifyLedger === true })
   const keys = keep(openKeys(options, { dialer, metrics, pools }))
-  const audit = keep(
-    await createAudit({
-      ...{ ...options, metrics, keys, headStore: state.ledgerHeads },
-      ...{ since: opening.spending.since, onRecord: opening.spending.see },
-    }),
-  )
+  const tenancy = keep(await openTenants({ ...options, metrics }))
+  const audit = keep(await openLedgers({ ...options, metrics, keys, headStore: state.ledgerHeads, tenancy, opening }))
   if (config.auditFailurePolicy === 'closed') readiness.add('audit ledger', () => audit.ledgers.of('').health === 'ok')
   return {
     ...options,
@@ -131,6 +130,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     residency,
     bundleFolder,
     audit,
+    tenancy,
     keys,
     dialer: residency.dialer(dialer),
     live: keep(createLiveCalls(clock, pools)),
@@ -143,6 +143,36 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     ),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
+}
+
+/** Opens the fleet's ledger and those of tenants, whose spending is counted from them. */
+async function openLedgers(
+  options: Omit<Parameters<typeof createAudit>[0], 'since' | 'onRecord'> & {
+    readonly tenancy: TenantsFeature
+    readonly opening: OpeningLimits
+  },
+): Promise<Audit> {
+  const { tenancy, opening } = options
+  const { spending } = opening
+  const audit = await createAudit({ ...options, since: spending.since, onRecord: spending.see })
+  const open = async (tenant: string) => {
+    if (audit.of(tenant) !== null) return
+    const file = tenancy.ledgerPath(tenant)
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await audit.open({ tenant, path: file, since: spending.sinceOf(tenant), onRecord: spending.seeOf(tenant) })
+  }
+  try {
+    for (const tenant of tenancy.names()) await open(tenant)
+  } catch (error) {
+    await audit.close()
+    throw error
+  }
+  tenancy.onAdded(async (tenant) => {
+    await open(tenant)
+    // Calls that a tenant of this name left open before.
+    spending.finish()
+  })
+  return audit
 }
 
 /** Keys in files and in key services, with the credentials of `cloudCredentials`. */

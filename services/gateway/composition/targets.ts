@@ -32,7 +32,9 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
   const builtins = [...(await startBuiltins(shared)), memory.server].filter((server) => server !== null)
   const missingScopes = authenticator.scopes.missing
   const serveApi = createApiServers({ ...shared, credentials, upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000 })
-  const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins, serveApi }))
+  const mayShare = (namespace: string, other: string) => shared.tenancy.mayShare(namespace, other)
+  const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins, serveApi, mayShare }))
+  shared.tenancy.onChange(() => servers.refresh())
   const stored = keep(await StoredContents.open(shared))
   const batches = keep(await BatchBook.open({ ...shared, replica: hostname() }))
   const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller), owners: stored }))
@@ -49,6 +51,7 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
     await createAgents({
       ...shared,
       namedIn: namedInCall,
+      mayCall: shared.tenancy.mayCall,
       labels: taint,
     }),
   )

@@ -49,6 +49,14 @@ const LIMIT = Type.Integer({ minimum: 1, description: 'How many items one answer
 const CURSOR = Type.String({ description: '`nextCursor` of the page before.' })
 
 /** A list of the admin API: page by page. */
+/** Whose ledger. */
+const OF_TENANT = {
+  tenant: Type.String({
+    description:
+      'Tenant of `tenantsFile` whose ledger is meant; default: the only one of the caller, or that of the fleet.',
+  }),
+}
+
 function list(item: TSchema, query: Shape['query'] = {}): Shape {
   return {
     query: { ...query, limit: LIMIT, cursor: CURSOR },
@@ -187,6 +195,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       by: text(),
       roles: Type.Array(text()),
       namespaceRoles: Type.Record(text(), Type.Array(text())),
+      tenantRoles: Type.Record(text(), Type.Array(text())),
     }),
   },
   'POST /v1/console/links': {
@@ -217,7 +226,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     q: Type.String({ maxLength: 256, description: 'Words that occur in the names, the user, the tier or a label.' }),
     order: Type.Enum(['id', 'activity'], { type: 'string', description: '`activity`: the latest call first.' }),
   }),
-  'GET /v1/sessions/:id/timeline': list(record),
+  'GET /v1/sessions/:id/timeline': list(record, OF_TENANT),
   'GET /v1/budgets': list(budget),
   'GET /v1/memory': list(remembered),
   'DELETE /v1/memory/users/:user': {
@@ -235,6 +244,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/models': list(modelSchema),
   'GET /v1/agents': list(agentSchema),
   'POST /v1/policies/simulate': {
+    query: OF_TENANT,
     body: simulateBody,
     answer: Type.Object({
       counts: Type.Object({ same: whole(), changed: whole(), needs_arguments: whole(), skipped: whole() }),
@@ -273,6 +283,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/accounts': list(account, { user: text(), provider: text() }),
   'DELETE /v1/accounts/:id': { answer: null },
   'GET /v1/audit/head': {
+    query: OF_TENANT,
     answer: Type.Object({
       seq: whole(),
       hash: text(),
@@ -281,37 +292,41 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     }),
   },
   'GET /v1/audit/records': list(record, {
+    ...OF_TENANT,
     ...{ from: text(), to: text(), order: Type.Enum(['oldest', 'newest'], { type: 'string' }), ...names },
     ...{ user: text(), server: text(), tool: text(), call: text(), kind: text() },
     ...{ denied: Type.Boolean(), calls: Type.Boolean(), text: Type.String({ minLength: 1, maxLength: 256 }) },
   }),
   'GET /v1/audit/proof/:seq': {
+    query: OF_TENANT,
     answer: Type.Object({ seq: whole(), line: text(), checkpoint, inclusion: Type.Array(text()) }),
   },
-  'GET /v1/audit/checkpoints': list(Type.Object({ seq: whole(), rec: checkpoint })),
-  'GET /v1/audit/segments': list(segmentSchema),
+  'GET /v1/audit/checkpoints': list(Type.Object({ seq: whole(), rec: checkpoint }), OF_TENANT),
+  'GET /v1/audit/segments': list(segmentSchema, OF_TENANT),
   'GET /v1/audit/jwks': { answer: Type.Object({ keys: Type.Array(Type.Object({ kty: text() })) }) },
   'POST /v1/audit/anchors': {
+    query: OF_TENANT,
     answer: Type.Object({ seq: whole(), checkpoint: whole(), upTo: whole(), index: whole() }),
   },
   'POST /v1/audit/segments': {
     body: SEGMENT_TYPE,
     answer: Type.Object({ edge: text(), upTo: Type.Integer(), receipt: text() }),
   },
-  'GET /v1/audit/holds': list(hold),
-  'POST /v1/audit/holds': { body: holdSchema, answer: hold, status: 201 },
-  'DELETE /v1/audit/holds/:id': { answer: null },
+  'GET /v1/audit/holds': list(hold, OF_TENANT),
+  'POST /v1/audit/holds': { query: OF_TENANT, body: holdSchema, answer: hold, status: 201 },
+  'DELETE /v1/audit/holds/:id': { query: OF_TENANT, answer: null },
   'POST /v1/contexts/:id/checkpoint': { body: checkpointSchema, answer: savedContext },
   'POST /v1/contexts/:id/restore': { body: checkpointSchema, answer: savedContext },
-  'GET /v1/evidence': list(evidence),
+  'GET /v1/evidence': list(evidence, OF_TENANT),
   'POST /v1/evidence': {
+    query: OF_TENANT,
     body: requestSchema,
     bodyOptional: true,
     answer: Type.Object({ ...evidence.properties, sha256: text(), bytes: whole() }),
     status: 201,
   },
-  'GET /v1/evidence/:id': { answer: evidence },
-  'GET /v1/evidence/:id/object': { answer: Type.Object({}) },
+  'GET /v1/evidence/:id': { query: OF_TENANT, answer: evidence },
+  'GET /v1/evidence/:id/object': { query: OF_TENANT, answer: Type.Object({}) },
   'GET /debug/profile': profile,
   'GET /debug/heap': profile,
 }

@@ -3,9 +3,9 @@ import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { PublicKey, Signer } from '@plat/keys'
 import type { Log } from '@plat/process'
+import { decodeTenants, noTenants, type Tenants } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import { RollingKey } from './rolling.ts'
-import { noTenants, readTenants, type Tenants } from './tenants-file.ts'
 
 export interface TenantKeysOptions {
   readonly settings: IdentitySettings
@@ -105,4 +105,11 @@ export class TenantKeys {
     this.#keys.set(name, key)
     await key.check()
   }
+}
+
+/** Throws every problem, one a line. */
+function readTenants(bytes: Uint8Array, path: string): Tenants {
+  const decoded = decodeTenants(bytes)
+  if (!('problems' in decoded)) return decoded
+  throw new Error(decoded.problems.map((problem) => `-tenants-file: ${path}: ${problem}`).join('\n'))
 }

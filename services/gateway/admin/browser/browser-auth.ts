@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { AdminError } from '../error.ts'
-import { type Grants, type Principal, principalOf, TOKEN_PRINCIPAL } from '../roles.ts'
+import { type Grants, type Principal, principalOf, tokenPrincipal } from '../roles.ts'
 import { type BrowserSession, type BrowserSessions, csrfOf, isEqual, tokenMarkOf } from './sessions.ts'
 import { cookieIn, cookieName, cookieOf, isSameOrigin, originOf } from './site.ts'
 
@@ -92,6 +92,6 @@ export class BrowserAuth {
   #principalOf({ person, tokenMark }: BrowserSession, secret: string): Principal | null {
     const { token, hasPeople, grants } = this.#options
     if (person !== null) return hasPeople ? principalOf(person, grants) : null
-    return token !== null && isEqual(tokenMark, tokenMarkOf(secret, token)) ? TOKEN_PRINCIPAL : null
+    return token !== null && isEqual(tokenMark, tokenMarkOf(secret, token)) ? tokenPrincipal(grants) : null
   }
 }

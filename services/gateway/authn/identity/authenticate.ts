@@ -37,11 +37,22 @@ export interface AuthenticatorOptions {
   readonly dpop: DpopConfig
   /** Whether `sessionToken` is used; default: no. */
   readonly keepsTokens?: boolean
+  /** Tenants of `tenantsFile`; absent: the broker's keys alone name them. */
+  readonly tenants?: Boundaries
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
   readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'dpop_proofs'> | undefined
+}
+
+/** Tenants of a gateway. */
+interface Boundaries {
+  readonly isOn: boolean
+  /** Returns the tenant of a namespace. */
+  of(namespace: string): string
+  /** Returns why no call of this identity is accepted, or null. */
+  crossing(who: Identity): string | null
 }
 
 /** Next step of a caller whose token has expired. */
@@ -58,7 +69,7 @@ export interface Authenticator {
   sessionToken(identity: Identity): string | null
   /** Returns the caller as in its session token, with `act` unchanged; null for other issuers. */
   subject(identity: Identity): { readonly id: string; readonly act: unknown } | null
-  /** Returns the tenant of a namespace from the broker's keys; empty without tenants. */
+  /** Returns the tenant of a namespace by `tenantsFile`, or else by the broker's keys; empty without tenants. */
   tenantOf(namespace: string): string
   /** Scopes that calls need, by the issuer of the caller. */
   readonly scopes: ScopeRules
@@ -80,7 +91,9 @@ export async function createAuthenticator(options: AuthenticatorOptions): Promis
   const keys = joinSources(keySources(options, algorithms))
   const { issuer, audience, leewaySeconds } = config
   const sessions = createVerifier({ keys, issuer, audience, leewaySeconds, algorithms, clock })
-  const tenantOf = (namespace: string) => keys.tenants.ofNamespace(namespace)
+  const { tenants } = options
+  const tenantOf = (namespace: string) =>
+    tenants?.isOn === true ? tenants.of(namespace) : keys.tenants.ofNamespace(namespace)
   const issuers = await openTrustedIssuers(config.trustedIssuers, { leewaySeconds, tenantOf, dialer, clock, log })
   const resources = new Resources(config.resourceBaseURL)
   const { keepsTokens } = options
@@ -124,12 +137,14 @@ class TokenAuthenticator implements Authenticator {
   readonly #credentials = new Credentials()
   readonly #dpop: DpopGate
   readonly #failures: FailureLog
+  readonly #tenants: Boundaries | undefined
 
-  constructor({ config, dpop, pools, clock, log }: AuthenticatorOptions, parts: Parts) {
+  constructor({ config, dpop, pools, tenants, clock, log }: AuthenticatorOptions, parts: Parts) {
     const { issuers, resources, metrics } = parts
     this.scopes = createScopeRules(issuers)
     this.metadata = createMetadataRoute({ issuers, resources, dpopRequired: dpop.require })
     this.#parts = parts
+    this.#tenants = tenants
     this.#metrics = metrics
     this.#dpop = new DpopGate({
       config: dpop,
@@ -185,6 +200,8 @@ class TokenAuthenticator implements Authenticator {
     answer: Vouched,
   ): Identity | Denial | Promise<Identity | Denial> {
     if (isFault(answer)) return this.#refuse(wire, answer.reason, answer.message)
+    const crossing = this.#tenants?.crossing(answer) ?? null
+    if (crossing !== null) return this.#refuse(wire, 'binding', crossing)
     const no = this.#dpop.ask(wire, presented, answer)
     if (no === null) return answer
     if (isPromise(no)) return no.then((late) => (late === null ? answer : this.#refuseUnproven(wire, late)))

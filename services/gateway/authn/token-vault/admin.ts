@@ -8,19 +8,22 @@ import type { Vault } from './vault.ts'
 export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log): AdminRoutes {
   return {
     mount(context) {
-      context.on('GET /v1/accounts', async ({ query }) => {
+      context.on('GET /v1/accounts', async ({ query }, _reply, caller) => {
         const user = queried(query, 'user')
         const provider = queried(query, 'provider')
         const wanted = accounts
           .list()
+          .filter(({ account }) => caller.seesTenant(account.tenant))
           .filter(({ account }) => user === null || account.user === user)
           .filter(({ account }) => provider === null || account.provider === provider)
         return page(wanted.map(accountView), query)
       })
-      context.on('DELETE /v1/accounts/:id', async (request, reply, { by }) => {
+      context.on('DELETE /v1/accounts/:id', async (request, reply, caller) => {
         const account = accounts.byId(parameter(request.params, 'id'))
-        if (account === null) throw new AdminError('not_found', 'there is no account with this id')
-        const isGone = await vault.remove(account.account, 'removed', by).catch((error: unknown) => {
+        if (account === null || !caller.seesTenant(account.account.tenant))
+          throw new AdminError('not_found', 'there is no account with this id')
+        caller.demandTenant(account.account.tenant)
+        const isGone = await vault.remove(account.account, 'removed', caller.by).catch((error: unknown) => {
           log.error({ account: account.id, error: reasonOf(error) }, 'an account could not be removed')
           throw new AdminError('state_unavailable', 'accounts cannot be stored now')
         })

@@ -5,7 +5,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import type { BuiltinServer, Snapshots, ToolLabels } from '../../call/index.ts'
+import type { BuiltinServer, Snapshots, Tenancy, ToolLabels } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import { decodeMemoryEvent, writerOf } from './events.ts'
 import { createMemoryMark, type Labels, type LabelsBySignal } from './mark.ts'
@@ -30,6 +30,8 @@ export interface MemoryParts {
   readonly journals: Journals
   readonly snapshots: Snapshots
   readonly ledgers: Ledgers
+  /** Absent: there are no tenants. */
+  readonly tenancy?: Tenancy
   readonly pools?: PoolObservers<'memory_bytes'>
   readonly clock: Clock
   readonly log: Log
@@ -53,7 +55,7 @@ const OFF: MemoryFeature = { server: null, reviews: [], routes: { mount() {} }, 
 
 /** Rejects if the journal in `memoryDataDir` cannot be read. */
 export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
-  const { config, labels, journals, snapshots, ledgers, clock, log, screens, pools } = parts
+  const { config, labels, journals, snapshots, clock, log, screens, pools } = parts
   if (config.memoryFile === '') return OFF
   const dir = config.memoryDataDir || path.join(path.dirname(config.auditPath), 'memory')
   if (!journals.shared) await mkdir(dir, { recursive: true, mode: 0o700 })
@@ -96,7 +98,7 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
       tools: (caller) => (places.isEmpty(caller) ? [] : tools),
     },
     reviews: [createMemoryMark(labels, brought, NAME)],
-    routes: createMemoryRoutes({ memory, ledgers, onFault }),
+    routes: createMemoryRoutes({ ...parts, memory, onFault }),
     check: () => watch.check(),
     async close() {
       stopSweep()

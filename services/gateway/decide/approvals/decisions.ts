@@ -24,7 +24,7 @@ const refusals: Readonly<Record<RefusedDecision, readonly [ErrorCode, string]>> 
 /** Receives decisions, whichever way they arrive. */
 export interface Decisions {
   /** Returns null if there is no such approval. */
-  namespaceOf(id: string): string | null
+  placeOf(id: string): { readonly namespace: string; readonly tenant: string } | null
   /** Returns the approval after the decision and the number of missing votes. Throws `AdminError`. */
   decide(id: string, ballot: Ballot): Promise<ApprovalView & { readonly missing: number }>
 }
@@ -36,7 +36,7 @@ export function createDecisions(
   onFault: (error: unknown) => void,
 ): Decisions {
   return {
-    namespaceOf: (id) => approvals.get(id)?.question.namespace ?? null,
+    placeOf: (id) => approvals.get(id)?.question ?? null,
     async decide(id, ballot) {
       const decided = await approvals.decide(id, ballot).catch((error: unknown) => {
         onFault(error)

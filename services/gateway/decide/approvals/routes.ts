@@ -51,7 +51,7 @@ export function createApprovalRoutes({
 }: ApprovalRoutesOptions): AdminRoutes {
   const found = (id: string, caller: Caller): Approval => {
     const approval = approvals.get(id)
-    if (approval === null || !caller.sees(approval.question.namespace))
+    if (approval === null || !caller.sees(approval.question.namespace, approval.question.tenant))
       throw new AdminError('not_found', 'there is no approval with this id')
     return approval
   }
@@ -64,7 +64,7 @@ export function createApprovalRoutes({
     mount(context) {
       forSessions.mount(context)
       context.on('GET /v1/approvals', async ({ query }, _reply, caller) => {
-        const seen = approvals.list().filter(({ question }) => caller.sees(question.namespace))
+        const seen = approvals.list().filter(({ question }) => caller.sees(question.namespace, question.tenant))
         return page(
           seen.filter(wanted(query)).map((approval) => approvalView(approval, whole)),
           query,
@@ -74,8 +74,8 @@ export function createApprovalRoutes({
         approvalView(found(parameter(params, 'id'), caller), whole),
       )
       context.on('GET /v1/approvals/:id/arguments', async ({ params }, _reply, caller): Promise<ArgumentsView> => {
-        const { id, namespace, argsSha256 } = found(parameter(params, 'id'), caller).question
-        caller.demand(namespace)
+        const { id, namespace, tenant, argsSha256 } = found(parameter(params, 'id'), caller).question
+        caller.demand(namespace, tenant)
         const text = whole.get(id)
         if (text === null)
           throw new AdminError('not_found', 'the whole arguments of this approval are not stored: see approvalPreview')
@@ -84,8 +84,8 @@ export function createApprovalRoutes({
       for (const verdict of ['approve', 'deny'] as const) {
         context.on(`POST /v1/approvals/:id/${verdict}`, async (request, _reply, caller) => {
           if (verdict === 'approve') mayApprove(caller)
-          const { id, namespace } = found(parameter(request.params, 'id'), caller).question
-          caller.demand(namespace)
+          const { id, namespace, tenant } = found(parameter(request.params, 'id'), caller).question
+          caller.demand(namespace, tenant)
           const { reason = '', argsSha256, scope } = bodyOf(verdict, request.body ?? {})
           return decisions.decide(id, {
             by: caller.by,

@@ -3,7 +3,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type Limits, WindowCalendar } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import type { Call, DemandOf, PricedModel, Snapshots, Usage } from '../../call/index.ts'
+import type { Call, DemandOf, PricedModel, Snapshots, Tenancy, Usage } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type Charging, createCharging } from './book/charge.ts'
@@ -25,9 +25,12 @@ export { budgetCurrencyOf } from './currency.ts'
 export { type OpeningLimits, openLimits } from './opening.ts'
 export { pricingSlot } from './pricing/pricing.ts'
 
-export interface BudgetsOptions extends OpeningLimits, Pick<KeeperOptions, 'placed' | 'flushed'> {
+export interface BudgetsOptions extends OpeningLimits, Pick<KeeperOptions, 'placed' | 'flushed' | 'tenantLedgers'> {
   readonly config: BudgetsConfig
   readonly ledgers: Ledgers
+  /** Files of all ledgers. */
+  readonly ledgerPaths: () => readonly string[]
+  readonly tenancy: Tenancy
   readonly demandOf: DemandOf
   readonly snapshots: Snapshots
   readonly clock: Clock
@@ -64,6 +67,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
   const metrics = createBudgetMetrics(options.metrics)
   const pricing = watchPricing({ config, snapshots, clock, log })
   const budgets = watchBudgets({ config, snapshots, clock, log })
+  const table = () => budgets.of(snapshots.current)
   const calendar = new WindowCalendar(config.budgetTimezone)
   const currency = () => snapshots.current.get(pricingSlot).currency
   let totalMicros = await totalOf(options)
@@ -74,7 +78,14 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
   metered(0)
   sendAlerts(options, metrics, currency)
   const everyMs = config.finopsSaveSeconds * 1000
-  const keeper = keepTotals({ ...options, path: statePath(config), everyMs, totalMicros: () => totalMicros })
+  const { earlier } = options.spending
+  const keeper = keepTotals({
+    ...options,
+    ...(earlier && { earlier }),
+    path: statePath(config),
+    everyMs,
+    totalMicros: () => totalMicros,
+  })
   return {
     stage: createReserveStage({
       limits: counters.limits,
@@ -90,26 +101,13 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
     ...{ price: createPrice(demandOf), mediaPrice: createMediaPrice(demandOf), affords: createAffords(demandOf) },
     limits: counters.limits,
     ...{ toolMeter: createToolMeter(), batchPrice: createBatchPrice(snapshots) },
-    charging: createCharging({
-      limits: counters.limits,
-      table: () => budgets.of(snapshots.current),
-      calendar,
-      snapshots,
-      clock,
-      metered,
-    }),
-    routes: createBudgetRoutes({
-      counters,
-      table: () => budgets.of(snapshots.current),
-      calendar,
-      currency,
-      now: () => clock.now(),
-    }),
+    charging: createCharging({ limits: counters.limits, table, calendar, snapshots, clock, metered }),
+    routes: createBudgetRoutes({ counters, table, calendar, currency, now: () => clock.now() }),
     async check() {
       // Prices first: budgets may depend on their currency.
       await pricing.check()
       await budgets.check()
-      await alertReached(options, budgets.of(snapshots.current), calendar)
+      await alertReached(options, table(), calendar)
     },
     async close() {
       pricing.stop()

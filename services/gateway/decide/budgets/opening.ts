@@ -76,14 +76,21 @@ export async function totalOf({
   limits,
   alerts,
   spending,
+  ledgerPaths,
   log,
-}: OpeningLimits & { readonly config: BudgetsConfig; readonly log: Log }): Promise<number> {
+}: OpeningLimits & {
+  readonly config: BudgetsConfig
+  /** Files of all ledgers. */
+  readonly ledgerPaths: () => readonly string[]
+  readonly log: Log
+}): Promise<number> {
   if (!spending.mustReadAgain) return spending.finish()
   const path = statePath(config)
   log.warn({ path }, 'the saved totals are not of this ledger: the whole of it is read')
+  limits.forget()
   const again = new Spending({ limits, alerts, saved: null })
-  for await (const { seq, rec } of tailLedger(config.auditPath))
-    again.see(Buffer.from(JSON.stringify(rec)), { seq, hash: '' })
+  for (const ledger of ledgerPaths())
+    for await (const { seq, rec } of tailLedger(ledger)) again.see(Buffer.from(JSON.stringify(rec)), { seq, hash: '' })
   return again.finish()
 }
 

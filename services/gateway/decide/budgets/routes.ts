@@ -1,6 +1,7 @@
 import { rfc3339 } from '@plat/core'
 import { type WindowCalendar, windowEnd } from '@plat/state'
 import { AdminError, type AdminRoutes, page } from '../../admin/index.ts'
+import { tenantInKey } from '../../call/index.ts'
 import type { Counters } from './book/counters.ts'
 import type { Budget } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
@@ -23,10 +24,8 @@ export function createBudgetRoutes(options: BudgetRoutesOptions): AdminRoutes {
     mount(context) {
       context.on('GET /v1/budgets', async ({ query }, _reply, caller) => {
         const views = await viewsOf(options)
-        return page(
-          views.filter((view) => caller.sees(namespaceOf(view))),
-          query,
-        )
+        const seen = views.filter((view) => caller.sees(namespaceOf(view), tenantOf(view)))
+        return page(seen, query)
       })
     },
   }
@@ -49,6 +48,11 @@ function namespaceOf({ source, period }: BudgetView): string {
   return namespace
 }
 
+/** Tenant of the session of a per-session budget, where its namespace can be of another one by now. */
+function tenantOf({ id, budget, window }: BudgetView): string | undefined {
+  return window === 'session' ? tenantInKey(id.slice(budget.length + 1)).tenant : undefined
+}
+
 async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView> {
   const window = budget.windowAt(options.now(), options.calendar)
   const used = await options.counters.limits.used(budget.prefix, window)
@@ -68,7 +72,14 @@ async function sessionsOf(budget: Budget, options: BudgetRoutesOptions): Promise
     if (window !== 'life' || spent + held === 0) continue
     const session = key.slice(begin.length)
     if (!SESSION.test(session)) continue
-    const standing = { id: `${budget.id}:${session}`, period: session, resetsAt: null, spent, held, usedAt }
+    const standing = {
+      id: `${budget.id}:${session}`,
+      period: tenantInKey(session).rest,
+      resetsAt: null,
+      spent,
+      held,
+      usedAt,
+    }
     views.push(viewOf(budget, standing, options))
   }
   return views
@@ -85,7 +96,15 @@ async function subjectsNow(template: Template, options: BudgetRoutesOptions): Pr
   for (const { key, window, spent, held, usedAt } of await options.counters.counted(begin)) {
     if (window !== period || spent + held === 0) continue
     const subject = key.slice(begin.length)
-    const standing = { id: `${budget.id}:${subject}`, period, subject, resetsAt, spent, held, usedAt }
+    const standing = {
+      id: `${budget.id}:${subject}`,
+      period,
+      subject: tenantInKey(subject).rest,
+      resetsAt,
+      spent,
+      held,
+      usedAt,
+    }
     views.push(viewOf(template.budgetOf(subject), standing, options))
   }
   return views

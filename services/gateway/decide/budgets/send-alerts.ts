@@ -2,6 +2,8 @@ import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { WindowCalendar } from '@plat/state'
+import { type Tenancy, tenantInKey } from '../../call/index.ts'
+import type { BudgetAlert } from './alerts.ts'
 import { BudgetItem } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import type { BudgetMetrics } from './metrics.ts'
@@ -10,17 +12,22 @@ import { alertRecord } from './record.ts'
 
 interface AlertParts extends Pick<OpeningLimits, 'limits' | 'counters' | 'alerts'> {
   readonly ledgers: Ledgers
+  readonly tenancy: Tenancy
   readonly clock: Clock
   readonly log: Log
 }
 
 /** Records, counts and logs each alert. */
-export function sendAlerts({ ledgers, alerts, log }: AlertParts, metrics: BudgetMetrics, currency: () => string): void {
+export function sendAlerts(
+  { ledgers, tenancy, alerts, log }: AlertParts,
+  metrics: BudgetMetrics,
+  currency: () => string,
+): void {
   alerts.begin(async (alert) => {
     const { budget, percent } = alert
     const record = alertRecord(alert, currency())
     try {
-      await ledgers.of('').append(record)
+      await ledgers.of(tenantOf(alert, tenancy)).append(record)
     } catch (error) {
       log.error({ budget: budget.id, percent, error: reasonOf(error) }, 'an alert could not be recorded in the ledger')
       throw error
@@ -28,6 +35,12 @@ export function sendAlerts({ ledgers, alerts, log }: AlertParts, metrics: Budget
     metrics.alerted(budget.scope, percent)
     log.warn({ budget: budget.id, percent, window: alert.window }, 'a budget has reached an alert threshold')
   })
+}
+
+/** Tenant of the resource that defines the budget, else of the session. */
+function tenantOf({ budget: { source, prefix }, key }: BudgetAlert, tenancy: Tenancy): string {
+  if (source !== null) return tenancy.of(source.split('/')[1] ?? '')
+  return tenantInKey(key.slice(prefix.length + 1)).tenant
 }
 
 /** Sends alerts that the last process reached but did not send: nothing more is spent of an exhausted budget, so no call would. */

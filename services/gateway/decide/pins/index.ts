@@ -3,7 +3,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import type { Snapshot, Snapshots } from '../../call/index.ts'
+import { noTenancy, type Snapshot, type Snapshots, type Tenancy } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { PinBook, type PinNotice } from './book.ts'
@@ -29,6 +29,8 @@ export interface PinsParts {
   readonly list: ListTools
   readonly snapshots: Pick<Snapshots, 'current'>
   readonly ledgers: Ledgers
+  /** Absent: there are no tenants. */
+  readonly tenancy?: Tenancy
   readonly clock: Clock
   readonly log: Log
   readonly metrics: GatewayMetrics
@@ -60,11 +62,11 @@ export interface PinsFeature {
  * be read.
  */
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {
-  const { config, journals, rules, list, snapshots, ledgers, clock, log, metrics } = parts
+  const { config, journals, rules, list, snapshots, clock, log, metrics } = parts
   const count = createEventCounter(metrics)
   const journal = await journals.open({ name: 'pins', path: config.pinStorePath, decode: decodePinEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
-  const { notify, decided } = createPinReporter({ ledgers, log, count })
+  const { notify, decided } = createPinReporter({ ...parts, count })
   const book = await PinBook.open({
     journal,
     clock,
@@ -114,15 +116,15 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   }
 }
 
-interface ReporterParts extends Pick<PinsParts, 'ledgers' | 'log'> {
+interface ReporterParts extends Pick<PinsParts, 'ledgers' | 'tenancy' | 'log'> {
   readonly count: (server: string, event: PinMetric) => void
 }
 
 /** Counts, logs and records changes of tools, and decisions of people about them. */
-function createPinReporter({ ledgers, log, count }: ReporterParts) {
+function createPinReporter({ ledgers, tenancy = noTenancy, log, count }: ReporterParts) {
   const record = (change: Omit<PinNotice, 't'> & { readonly alert: string; readonly by?: string }) =>
     ledgers
-      .of('')
+      .of(tenancy.of(change.server.split('/', 1)[0] ?? ''))
       .append({ kind: 'alert', ...change })
       .catch((error: unknown) =>
         log.error({ error: reasonOf(error), alert: change.alert }, 'a change of a tool could not be recorded'),

@@ -1,9 +1,9 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
-import type { Ledgers } from '@plat/ledger'
+import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import type { Identity } from '../../call/index.ts'
+import { type Identity, noTenancy, type Tenancy } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeEvent } from './format.ts'
@@ -25,6 +25,8 @@ export interface RevocationsOptions {
   }
   readonly journals: Journals
   readonly ledgers: Ledgers
+  /** Absent: there are no tenants. */
+  readonly tenancy?: Tenancy
   readonly live: RevocationsParts['live']
   readonly forgetTokens?: RevocationsParts['forgetTokens']
   readonly clock: Clock
@@ -76,7 +78,7 @@ export interface RevocationsFeature {
  * journal cannot be read or is locked by another process. Without a valid file every call is denied.
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
-  const { config, journals, ledgers, live, forgetTokens, clock, ids, log } = options
+  const { config, journals, ledgers, tenancy = noTenancy, live, forgetTokens, clock, ids, log } = options
   const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
   const journal = await journals.open({ name: 'revocations', path, decode: decodeEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
@@ -90,7 +92,10 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     forgetTokens,
     // Not awaited: the ledger keeps the order, and the request's own record, which comes next, is awaited before the response.
     record: (record) =>
-      void ledgers.of('').append(record).catch(failed('a revocation could not be recorded in the ledger')),
+      void ledgers
+        .of(tenantIn(record, tenancy))
+        .append(record)
+        .catch(failed('a revocation could not be recorded in the ledger')),
     metrics: createRevocationMetrics(options.metrics),
   })
   const close = async () => {
@@ -123,6 +128,12 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     routes: createRevocationRoutes({ revocations, clock, ids, onFault }),
     close,
   }
+}
+
+/** Returns the tenant that a revocation is of; empty: of the fleet. */
+function tenantIn({ namespace, scope, target }: Rec, tenancy: Tenancy): string {
+  if (typeof namespace === 'string') return tenancy.of(namespace)
+  return scope === 'tenant' && typeof target === 'string' && tenancy.has(target) ? target : ''
 }
 
 function everyMs({ revocationsRecheckMillis, policyReloadSeconds }: RevocationsOptions['config']): number {

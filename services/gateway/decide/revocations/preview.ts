@@ -3,7 +3,7 @@ import { type AdminRoutes, bodyAs } from '../../admin/index.ts'
 import type { Identity } from '../../call/index.ts'
 import { previewSchema, type RevocationTarget } from './format.ts'
 import { type AbsentSession, RevocationList } from './list.ts'
-import { namespaceOf } from './routes.ts'
+import { demandTarget } from './routes.ts'
 import type { PreviewView } from './view.ts'
 
 /** Sessions in a response. */
@@ -34,8 +34,8 @@ export function createPreviewRoutes(parts: PreviewParts): { readonly routes: Adm
       mount(context) {
         context.on('POST /v1/revocations/preview', async ({ body }, _reply, caller) => {
           const { target } = bodyAs(previewSchema, body)
-          caller.demand(namespaceOf(target))
-          return await previewOf(target, parts, (namespace) => caller.sees(namespace))
+          demandTarget(caller, target)
+          return await previewOf(target, parts, ({ namespace, tenant }) => caller.sees(namespace, tenant))
         })
       },
     },
@@ -49,7 +49,7 @@ export function createPreviewRoutes(parts: PreviewParts): { readonly routes: Adm
 export async function previewOf(
   target: RevocationTarget,
   { live, sessions, pendingOf, clock }: PreviewParts,
-  sees: (namespace: string) => boolean,
+  sees: (session: AbsentSession) => boolean,
 ): Promise<PreviewView> {
   const list = new RevocationList()
   const createdAt = rfc3339(clock.now())
@@ -69,8 +69,9 @@ export async function previewOf(
     if (list.hasEnded(session, clock))
       found.getOrInsertComputed(idOf(session), () => ({ session, relation: 'own', calls: 0 }))
   })
+  const isSeen = new Set([...found].flatMap(([id, { session }]) => (sees(session) ? [id] : [])))
   const items = await mapInSlices(found, ([id, one]) => itemOf(id, one, pendingOf))
-  const named = items.filter(({ id }) => sees(id.split('/', 1)[0] ?? ''))
+  const named = items.filter(({ id }) => isSeen.has(id))
   return {
     calls: { total: calls, long },
     tokens: tokens.size,

@@ -1,5 +1,5 @@
 import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
-import { AdminError, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, bodyAs, type Caller, page, parameter } from '../../admin/index.ts'
 import { isNoTime, type Revocation, type RevocationTarget, revocationRequestSchema, whole } from './format.ts'
 import { endOf } from './list.ts'
 import type { Revocations } from './revocations.ts'
@@ -38,13 +38,13 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
     mount(context) {
       context.on('GET /v1/revocations', async ({ query }, _reply, caller) =>
         page(
-          revocations.list().filter(({ target }) => caller.sees(namespaceOf(target))),
+          revocations.list().filter(({ target }) => seesTarget(caller, target)),
           query,
         ),
       )
       context.on('POST /v1/revocations', async (request, reply, caller) => {
         const revocation = made(request.body)
-        caller.demand(namespaceOf(revocation.target))
+        demandTarget(caller, revocation.target)
         const { cut, fault } = await revocations.revoke(revocation, caller.by).catch(full)
         if (fault !== null) throw unkept(fault, 'the entry is in force on this replica only, until it restarts')
         reply.code(201)
@@ -53,8 +53,8 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
       context.on('DELETE /v1/revocations/:id', async (request, reply, caller) => {
         const id = parameter(request.params, 'id')
         const known = revocations.list().find((one) => one.id === id)
-        if (known === undefined || !caller.sees(namespaceOf(known.target))) throw unknown()
-        caller.demand(namespaceOf(known.target))
+        if (known === undefined || !seesTarget(caller, known.target)) throw unknown()
+        demandTarget(caller, known.target)
         const lifted = await revocations.lift(id, caller.by).catch((fault: unknown) => {
           throw unkept(fault, 'the entry remains in force')
         })
@@ -67,6 +67,17 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
 }
 
 const unknown = () => new AdminError('not_found', 'there is no revocation with this id')
+
+/** A tenant is of those with a role in all of it; users, tokens and all callers are of those with one everywhere. */
+function seesTarget(caller: Caller, target: RevocationTarget): boolean {
+  return target.tenant === undefined ? caller.sees(namespaceOf(target)) : caller.seesTenant(target.tenant)
+}
+
+/** Throws `forbidden` unless the caller has the route's role wherever the target is. */
+export function demandTarget(caller: Caller, target: RevocationTarget): void {
+  if (target.tenant === undefined) caller.demand(namespaceOf(target))
+  else caller.demandTenant(target.tenant)
+}
 
 /** Returns the namespace that contains all targets, or null if they may be in any. */
 export function namespaceOf({ session, agent, namespace }: RevocationTarget): string | null {

@@ -11,6 +11,11 @@ const TYPES = ['syslog', 'http', 'jsonl', 'sentinel', 'chronicle', 'cloudwatch',
 /** One receiver of audit records. */
 const sink = Type.Object({
   name: key.needed('Unique name.', '^[a-z0-9][a-z0-9-]{0,39}$'),
+  tenant: key.text(
+    'Tenant of `tenantsFile` whose ledger is streamed; default: the ledger of `auditPath`.',
+    '',
+    '^(?:[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$',
+  ),
   type: Type.Enum([...TYPES], { description: 'Protocol.' }),
   address: key.text('Of `syslog`: `tcp://host:port` or `tls://host:port`.', '', '^(?:(?:tcp|tls)://[^\\s/@]+:\\d+)?$'),
   url: key.url('Where records go; no credentials in it. Of `splunk-hec` and `sentinel` without a path.'),
@@ -111,15 +116,20 @@ const OF_A_TYPE: readonly (keyof SinkConfig)[] = [
 ]
 
 /** Rules for sinks beyond the schema. */
-const sinksFit: Rule = ({ auditSinks }, { auditPath }) => {
+const sinksFit: Rule = ({ auditSinks }, { auditPath, tenantsFile = '' }) => {
   if (!Array.isArray(auditSinks)) return []
   return auditSinks.flatMap((one: unknown, index) =>
     Check(sink, one)
-      ? faultsOf(one, auditPath).map(
+      ? [...faultsOf(one, auditPath), ...tenantFaults(one, tenantsFile)].map(
           ([name, message]): Problem => ({ path: `auditSinks[${index}].${name}`, message, severity: 'error' }),
         )
       : [],
   )
+}
+
+/** Without the list of tenants the sink would never receive a record. */
+function tenantFaults({ tenant }: SinkConfig, tenantsFile: unknown): readonly Fault[] {
+  return tenant !== '' && tenantsFile === '' ? [['tenant', 'needs tenantsFile']] : []
 }
 
 type Fault = readonly [name: keyof SinkConfig, message: string]

@@ -1,13 +1,13 @@
 import { LedgerSequence, type UnreadBeginning, verifySegments } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { GatewayMetrics } from '../../metrics.ts'
+import type { LedgerMetrics } from './ledger-metrics.ts'
 
 export interface BackgroundOptions {
   /** Beginning of the active file that the start did not read, or null. */
   readonly unread: UnreadBeginning | null
   readonly config: { readonly auditPath: string; readonly auditVerifyBytesPerSecond: number }
   readonly log: Log
-  readonly metrics: GatewayMetrics
+  readonly metrics: Pick<LedgerMetrics, 'verified' | 'damaged'>
 }
 
 /** A sealed segment that does not verify. */
@@ -32,15 +32,13 @@ const LISTED_MAX = 100
 /** Verifies the sealed segments and the beginning of the active file, which a start does not read. */
 export async function verifyInBackground({ config, log, metrics, unread }: BackgroundOptions): Promise<Verification> {
   const { auditPath: path, auditVerifyBytesPerSecond: bytesPerSecond } = config
-  const verified = metrics.gauge('plat_gateway_audit_verified_segments').labels({})
-  const damagedGauge = metrics.gauge('plat_gateway_audit_damaged_segments').labels({})
   const damaged: DamagedSegment[] = []
   const count = { verified: 0, damaged: 0 }
   /** By the first record of each segment. */
   const problems = new Map<number, string | null>()
   const problemOf = (first: number) => problems.get(first)
-  verified.set(0)
-  damagedGauge.set(0)
+  metrics.verified(0)
+  metrics.damaged(0)
   if (bytesPerSecond === 0 || (unread === null && !(await hasSegments(path))))
     return { damaged, problemOf, async stop() {} }
   const stop = await verifySegments(path, {
@@ -49,10 +47,10 @@ export async function verifyInBackground({ config, log, metrics, unread }: Backg
     onSegment({ path: segment, first, last, problem }) {
       problems.set(first, problem)
       if (problem === null) {
-        if (segment !== path) verified.set(++count.verified)
+        if (segment !== path) metrics.verified(++count.verified)
         return
       }
-      damagedGauge.set(++count.damaged)
+      metrics.damaged(++count.damaged)
       if (damaged.length < LISTED_MAX) damaged.push({ first, last, problem })
       log.error({ segment, first, last, problem }, 'a part of the audit ledger is damaged: restore it from a copy')
     },

@@ -28,10 +28,11 @@ async function opened(auditPath: string, since: RecordPlace | null) {
 
 /** The response of `GET /v1/audit/head`. */
 async function headOf({ routes }: { readonly routes: object }) {
-  const handlers = new Map<string, () => Promise<object>>()
-  const on = (route: string, handler: () => Promise<object>) => void handlers.set(route, handler)
+  type Handler = (request: object, reply: object, caller: object) => Promise<object>
+  const handlers = new Map<string, Handler>()
+  const on = (route: string, handler: Handler) => void handlers.set(route, handler)
   Reflect.apply(Reflect.get(routes, 'mount'), routes, [{ on }])
-  return JSON.parse(JSON.stringify(await handlers.get('GET /v1/audit/head')?.()))
+  return JSON.parse(JSON.stringify(await handlers.get('GET /v1/audit/head')?.({ query: {} }, {}, { tenant: () => '' })))
 }
 
 test('a start reads no sealed segment, keeps recent records, and damage in one is found while it serves', async () => {

@@ -17,6 +17,7 @@ import type { Log } from '@plat/process'
 import {
   AdminError,
   type AdminRoutes,
+  type Caller,
   flagIn,
   limitOf,
   momentIn,
@@ -24,16 +25,13 @@ import {
   queried,
   seqIn,
 } from '../../admin/index.ts'
-import type { Verification } from './background.ts'
+import type { AuditLedger } from './audit-ledger.ts'
 import type { Keyring } from './keyring.ts'
 import { segmentViews } from './segment-views.ts'
 
 export interface AuditRoutesOptions {
-  readonly path: string
-  /** The last durable record. */
-  readonly head: () => { readonly seq: number; readonly hash: string }
-  /** Verification of sealed segments; null: there is none. */
-  readonly verification: Verification | null
+  /** Returns the ledger of a tenant, or null; empty: the fleet's. */
+  readonly of: (tenant: string) => Pick<AuditLedger, 'tenant' | 'path' | 'ledger' | 'verification'> | null
   readonly keyring: Keyring
   readonly log: Log
 }
@@ -42,11 +40,17 @@ export interface AuditRoutesOptions {
 const TEXT_MAX_CHARS = 256
 
 /** `/v1/audit`: head, records, proofs, checkpoints and their public keys (admin API shapes). */
-export function createAuditRoutes({ path, head, verification, keyring, log }: AuditRoutesOptions): AdminRoutes {
+export function createAuditRoutes({ of, keyring, log }: AuditRoutesOptions): AdminRoutes {
+  const ledgerOf = (caller: Caller, query: unknown) => {
+    const found = of(caller.tenant(query))
+    if (found === null) throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
+    return found
+  }
   return {
     mount(context) {
-      context.on('GET /v1/audit/head', async () => {
-        const { seq, hash } = head()
+      context.on('GET /v1/audit/head', async ({ query }, _reply, caller) => {
+        const { path, ledger, verification } = ledgerOf(caller, query)
+        const { seq, hash } = ledger.head()
         return {
           seq,
           hash,
@@ -55,6 +59,7 @@ export function createAuditRoutes({ path, head, verification, keyring, log }: Au
         }
       })
       context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
+        const { path, tenant } = ledgerOf(caller, query)
         const newestFirst = isNewestFirst(query)
         const filter = filterIn(query)
         const { matches, matchesLine } = selectorOf(filter)
@@ -62,12 +67,13 @@ export function createAuditRoutes({ path, head, verification, keyring, log }: Au
           ...rangeIn(query, filter, newestFirst),
           limit: limitOf(query),
           newestFirst,
-          wants: (rec) => caller.sees(ofNamespace(rec)) && matches(rec),
+          wants: (rec) => caller.sees(ofNamespace(rec), tenant) && matches(rec),
           wantsLine: matchesLine,
         })
         return { items, nextCursor: next === null ? null : String(next) }
       })
-      context.on('GET /v1/audit/proof/:seq', async ({ params }, _reply, caller) => {
+      context.on('GET /v1/audit/proof/:seq', async ({ params, query }, _reply, caller) => {
+        const { path, tenant } = ledgerOf(caller, query)
         const seq = seqIn(parameter(params, 'seq'), 'seq')
         const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
           if (error instanceof ArchivedError) throw new AdminError('not_found', error.message)
@@ -75,16 +81,18 @@ export function createAuditRoutes({ path, head, verification, keyring, log }: Au
           throw new AdminError('state_unavailable', 'the tree of the ledger cannot be read now')
         })
         if (typeof receipt === 'string') throw new AdminError('not_found', WHY_NOT[receipt])
-        if (!caller.sees(namespaceOf(receipt.line))) throw new AdminError('not_found', WHY_NOT['no record'])
+        if (!caller.sees(namespaceOf(receipt.line), tenant)) throw new AdminError('not_found', WHY_NOT['no record'])
         return receipt
       })
-      context.on('GET /v1/audit/checkpoints', async ({ query }) => {
+      context.on('GET /v1/audit/checkpoints', async ({ query }, _reply, caller) => {
+        const { path } = ledgerOf(caller, query)
         const cursor = queried(query, 'cursor')
         const before = cursor === null ? null : seqIn(cursor, 'cursor')
         const { items, next } = await newestCheckpoints(checkpointsPath(path), limitOf(query), before)
         return { items, nextCursor: next === null ? null : String(next) }
       })
-      context.on('GET /v1/audit/segments', async ({ query }) => {
+      context.on('GET /v1/audit/segments', async ({ query }, _reply, caller) => {
+        const { path, verification } = ledgerOf(caller, query)
         const cursor = queried(query, 'cursor')
         const before = cursor === null ? {} : { before: seqIn(cursor.slice(cursor.search(/[1-9]|.$/)), 'cursor') }
         const problemOf = (first: number) => verification?.problemOf(first)

@@ -2,13 +2,13 @@ import type { Clock } from '@plat/core'
 import { type LedgerSegment, ListKeeper } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Files } from '@plat/state'
-import type { GatewayMetrics } from '../../metrics.ts'
+import type { LedgerMetrics } from './ledger-metrics.ts'
 
 export interface SegmentsOptions {
   readonly config: { readonly auditPath: string }
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: GatewayMetrics
+  readonly metrics: Pick<LedgerMetrics, 'segments' | 'sealingFailed'>
   readonly files?: Files
 }
 
@@ -22,8 +22,6 @@ export interface Segments {
 /** Counts and logs sealed segments, and passes them on. */
 export function createSegments({ config, clock, log, metrics, files }: SegmentsOptions): Segments {
   const path = config.auditPath
-  const count = metrics.gauge('plat_gateway_audit_segments').labels({})
-  const failures = metrics.counter('plat_gateway_audit_sealing_failures_total').labels({})
   const listeners: ((segments: readonly LedgerSegment[]) => void)[] = []
   let sealed = -1
   const list = new ListKeeper(path, files ?? null, {
@@ -33,11 +31,11 @@ export function createSegments({ config, clock, log, metrics, files }: SegmentsO
       if (last !== undefined && last.last > sealed)
         log.info({ path, upTo: last.last }, 'a segment of the audit ledger is sealed')
       sealed = last?.last ?? sealed
-      count.set(all)
+      metrics.segments(all)
       for (const notify of listeners) notify(segments)
     },
     onFault(reason) {
-      failures.inc()
+      metrics.sealingFailed()
       log.error({ path, reason }, 'the sealed segments of the audit ledger could not be listed; it will be tried again')
     },
   })

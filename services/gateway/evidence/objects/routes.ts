@@ -12,14 +12,28 @@ import {
   parameter,
   queried,
 } from '../../admin/index.ts'
+import type { Tenancy } from '../../call/index.ts'
 import { ABOUT, type EvidenceMaker } from './make.ts'
 import type { EvidenceStore } from './store.ts'
 
-export interface EvidenceRoutesOptions {
+/** Evidence objects of one ledger. */
+export interface LedgerEvidence {
   readonly maker: EvidenceMaker
   readonly store: EvidenceStore
+}
+
+export interface EvidenceRoutesOptions {
+  /** Returns the objects of the ledger of a tenant, or null; empty: the fleet's. */
+  readonly of: (tenant: string) => LedgerEvidence | null
+  readonly tenancy: Tenancy
   readonly ledgers: Ledgers
   readonly log: Log
+}
+
+/** A request that names an object. */
+interface Named {
+  readonly params: unknown
+  readonly query: unknown
 }
 
 const text = Type.Optional(Type.String({ minLength: 1, maxLength: 2048 }))
@@ -31,20 +45,31 @@ export const requestSchema = Type.Object(
 )
 
 /** `/v1/evidence`: evidence objects for auditors, made on demand. */
-export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRoutesOptions): AdminRoutes {
-  const found = async (params: unknown, caller: Caller): Promise<EvidenceHead> => {
+export function createEvidenceRoutes({ of, tenancy, ledgers, log }: EvidenceRoutesOptions): AdminRoutes {
+  const evidenceOf = (tenant: string): LedgerEvidence => {
+    const evidence = of(tenant)
+    if (evidence !== null) return evidence
+    throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
+  }
+  const found = async ({ params, query }: Named, caller: Caller) => {
+    const tenant = caller.tenant(query)
+    const { store } = evidenceOf(tenant)
     const head = await store.head(parameter(params, 'id'))
-    if (head !== null && caller.sees(head.about.namespace ?? null)) return head
+    if (head !== null && caller.sees(head.about.namespace ?? null, tenant)) return { head, store }
     throw new AdminError('not_found', 'there is no evidence object with this id')
   }
   return {
     mount(context) {
       context.on('POST /v1/evidence', async (request, reply, caller) => {
         const selection = bodyAs(requestSchema, request.body ?? {})
-        if (selection.namespace === undefined && !caller.sees(null)) {
+        const { namespace = null } = selection
+        const isElsewhere = queried(request.query, 'tenant') !== null
+        const tenant = namespace === null || isElsewhere ? caller.tenant(request.query) : tenancy.of(namespace)
+        if (namespace === null && !caller.sees(null, tenant)) {
           throw new AdminError('invalid_request', 'namespace: must be one in which you have the role auditor')
         }
-        caller.demand(selection.namespace ?? null)
+        caller.demand(namespace, tenant)
+        const { maker } = evidenceOf(tenant)
         const about = Object.fromEntries(
           ABOUT.flatMap((name) => (selection[name] === undefined ? [] : [[name, selection[name]] as const])),
         )
@@ -58,16 +83,22 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
         const { id, from, to, records } = head
         const record = { kind: 'admin', action: 'evidence.made', by: caller.by, requestId: request.id } as const
         await ledgers
-          .of('')
+          .of(tenant)
           .append({ ...record, id, sha256, from, to, records, about })
           .catch((error: unknown) => log.error({ id, error: reasonOf(error) }, 'evidence could not be recorded'))
         reply.code(201)
         return { ...viewOf(head), sha256, bytes }
       })
-      context.on('GET /v1/evidence', async ({ query }, _reply, caller) => listed(store, query, caller))
-      context.on('GET /v1/evidence/:id', async ({ params }, _reply, caller) => viewOf(await found(params, caller)))
-      context.on('GET /v1/evidence/:id/object', async ({ params }, reply, caller) => {
-        const { id } = await found(params, caller)
+      context.on('GET /v1/evidence', async ({ query }, _reply, caller) => {
+        const tenant = caller.tenant(query)
+        return listed(evidenceOf(tenant).store, query, (namespace) => caller.sees(namespace, tenant))
+      })
+      context.on('GET /v1/evidence/:id', async (request, _reply, caller) => viewOf((await found(request, caller)).head))
+      context.on('GET /v1/evidence/:id/object', async (request, reply, caller) => {
+        const {
+          head: { id },
+          store,
+        } = await found(request, caller)
         reply.header('content-disposition', `attachment; filename="${id}.evidence"`)
         return reply.type('application/jsonl').send(await store.bytes(id))
       })
@@ -76,7 +107,7 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
 }
 
 /** Reads heads until the page is full: a caller of one namespace may see few of many. */
-async function listed(store: EvidenceStore, query: unknown, caller: Caller) {
+async function listed(store: EvidenceStore, query: unknown, sees: (namespace: string | null) => boolean) {
   const limit = limitOf(query)
   const cursor = queried(query, 'cursor')
   const ids = (await store.ids()).filter((id) => cursor === null || id < cursor)
@@ -84,7 +115,7 @@ async function listed(store: EvidenceStore, query: unknown, caller: Caller) {
   for (const id of ids) {
     if (items.length === limit) return { items, nextCursor: items.at(-1)?.id ?? null }
     const head = await store.head(id)
-    if (head !== null && caller.sees(head.about.namespace ?? null)) items.push(viewOf(head))
+    if (head !== null && sees(head.about.namespace ?? null)) items.push(viewOf(head))
   }
   return { items, nextCursor: null }
 }

@@ -26,6 +26,14 @@ const retention = Type.Object({
   }),
   days: key.whole('Age from which a segment leaves, in days; 0: any age.', 0),
   bytes: key.whole('Size of all sealed segments above which the oldest leave; 0: any size.', 0),
+  tenants: Type.Record(
+    Type.String(),
+    Type.Object({
+      days: Type.Optional(Type.Integer({ minimum: 0, description: 'Instead of `auditRetention.days`.' })),
+      bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Instead of `auditRetention.bytes`.' })),
+    }),
+    { default: {}, description: 'Limits of the ledgers of tenants, by the name of the tenant of `tenantsFile`.' },
+  ),
   path: key.text('Folder of `file`, not that of the ledger.'),
   url: key.url('Of `s3`: bucket and folder, `https://s3.example/bucket/folder`.'),
   region: key.text('Of `s3`.', '', '^(?:[a-z0-9-]{1,40})?$'),

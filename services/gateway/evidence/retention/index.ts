@@ -1,16 +1,17 @@
 import { reasonOf } from '@plat/core'
-import type { AdminRoutes } from '../../admin/index.ts'
 import { Compressor } from './compressor.ts'
 import { Leaver } from './leaver.ts'
 import type { RetentionOptions } from './options.ts'
-import { createHoldRoutes } from './routes.ts'
+import { holdsOf, type LedgerHolds } from './routes.ts'
+
+export { createHoldRoutes } from './routes.ts'
 
 /** Interval of passes: what a segment waits for changes without notice. */
 const PASS_MS = 60_000
 
 export interface Retention {
-  /** `/v1/audit/holds` of the admin API. */
-  readonly routes: AdminRoutes
+  /** Legal holds of the ledger. */
+  readonly holds: LedgerHolds
   close(): Promise<void>
 }
 
@@ -51,7 +52,7 @@ export function createRetention(options: RetentionOptions): Retention {
   const stopTimer = clock.every(PASS_MS, start)
   start()
   return {
-    routes: createHoldRoutes(options),
+    holds: holdsOf(options),
     async close() {
       stop.abort()
       stopTimer()

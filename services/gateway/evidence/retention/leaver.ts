@@ -45,7 +45,7 @@ export class Leaver {
   constructor(options: RetentionOptions) {
     this.#options = options
     this.#held = new HeldSegments(options.config.auditPath, options.evidence)
-    this.#metrics = createRetentionMetrics(options.metrics)
+    this.#metrics = createRetentionMetrics(options.metrics, options.tenant)
   }
 
   /** Lets all segments leave that may. Rejects with the first failure. */
@@ -103,7 +103,7 @@ export class Leaver {
   }
 
   #isDue({ segment }: Here, stay: readonly Here[]): boolean {
-    const { days, bytes } = this.#options.config.auditRetention
+    const { days, bytes } = limitsOf(this.#options)
     const age = this.#options.clock.now() - Date.parse(segment.to)
     if (age < LEAST_AGE_MS) return false
     return (days > 0 && age > days * DAY_MS) || (bytes > 0 && sum(stay) > bytes)
@@ -154,6 +154,13 @@ export class Leaver {
     const age = oldest === undefined ? 0 : this.#options.clock.now() - Date.parse(oldest.segment.from)
     return { segments: here.length, bytes: sum(here), oldestSeconds: Math.max(0, Math.round(age / 1000)) }
   }
+}
+
+/** Age and size from which segments leave: of the tenant, or else of all. */
+function limitsOf({ config: { auditRetention }, tenant = '' }: RetentionOptions): { days: number; bytes: number } {
+  const { days, bytes, tenants = {} } = auditRetention
+  const own = Object.hasOwn(tenants, tenant) ? tenants[tenant] : undefined
+  return { days: own?.days ?? days, bytes: own?.bytes ?? bytes }
 }
 
 async function segmentsOf(path: string): Promise<readonly LedgerSegment[]> {

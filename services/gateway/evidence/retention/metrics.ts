@@ -13,7 +13,8 @@ export interface HereMetrics {
 
 export type RetentionMetrics = ReturnType<typeof createRetentionMetrics>
 
-export function createRetentionMetrics(metrics: GatewayMetrics) {
+/** Gauges are those of the fleet's ledger; counters count all ledgers together. */
+export function createRetentionMetrics(metrics: GatewayMetrics, tenant = '') {
   const segments = metrics.gauge('plat_gateway_audit_segments_here').labels({})
   const bytes = metrics.gauge('plat_gateway_audit_segment_bytes').labels({})
   const held = metrics.gauge('plat_gateway_audit_segments_held').labels({})
@@ -23,6 +24,7 @@ export function createRetentionMetrics(metrics: GatewayMetrics) {
   const failures = metrics.counter('plat_gateway_audit_retention_failures_total').labels({})
   return {
     here(state: HereMetrics) {
+      if (tenant !== '') return
       segments.set(state.segments)
       bytes.set(state.bytes)
       held.set(state.held)

@@ -11,7 +11,9 @@ export interface RetentionOptions {
   readonly config: {
     readonly auditPath: string
     readonly auditSegmentCompression: 'none' | 'zstd'
-    readonly auditRetention: Pick<RetentionConfig, 'archive' | 'days' | 'bytes'>
+    readonly auditRetention: Pick<RetentionConfig, 'archive' | 'days' | 'bytes'> & {
+      readonly tenants?: Readonly<Record<string, { readonly days?: number; readonly bytes?: number }>>
+    }
   }
   readonly list: ListKeeper
   readonly onListed: (notify: (segments: readonly LedgerSegment[]) => void) => void
@@ -30,4 +32,6 @@ export interface RetentionOptions {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
+  /** Empty or absent: the fleet's. */
+  readonly tenant?: string
 }

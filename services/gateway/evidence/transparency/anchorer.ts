@@ -28,7 +28,7 @@ export interface AnchorerParts {
   readonly checkpoint: (fresh: boolean) => Promise<StoredCheckpoint | null>
   /** Keys of checkpoints, including retired ones. */
   readonly keys: () => readonly PublicKey[]
-  readonly ledger: Ledger
+  readonly ledger: Pick<Ledger, 'append'>
   /** The last anchor in the ledger, or null. */
   readonly last: Rec | null
   readonly clock: Clock

@@ -2,15 +2,15 @@ import { readFile } from 'node:fs/promises'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
-import type { Ledgers, Rec, StoredCheckpoint } from '@plat/ledger'
+import type { Ledger, Rec, StoredCheckpoint } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Anchorer } from './anchorer.ts'
 import type { TransparencyLogConfig } from './config.ts'
 import { createAnchorMetrics } from './metrics.ts'
 import { detailsOf, Rekor } from './rekor.ts'
-import { createAnchorRoutes } from './routes.ts'
+
+export { createAnchorRoutes } from './routes.ts'
 
 export interface TransparencyOptions {
   readonly config: {
@@ -23,7 +23,9 @@ export interface TransparencyOptions {
     last(fresh: boolean): Promise<StoredCheckpoint | null>
     lastAnchor(): Rec | null
   }
-  readonly ledgers: Ledgers
+  readonly ledger: Pick<Ledger, 'append'>
+  /** Empty or absent: the fleet's. */
+  readonly tenant?: string
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly log: Log
@@ -31,8 +33,8 @@ export interface TransparencyOptions {
 }
 
 export interface Transparency {
-  /** `POST /v1/audit/anchors` of the admin API; empty while off. */
-  readonly routes: AdminRoutes
+  /** Anchors the whole ledger; null while off. */
+  readonly anchorer: Pick<Anchorer, 'now'> | null
   /** The last record that an anchored checkpoint covers; infinite while off. */
   anchored(): number
   close(): Promise<void>
@@ -43,9 +45,9 @@ export interface Transparency {
  * be read, or if the log accepts no key of the type of `auditCheckpointKey`.
  */
 export async function createTransparency(options: TransparencyOptions): Promise<Transparency> {
-  const { config, checkpoints, ledgers, dialer, clock, log, metrics } = options
+  const { config, checkpoints, ledger, dialer, clock, log, metrics } = options
   const { enabled, url, api, intervalSeconds, publicKeyFiles } = config.transparencyLog
-  if (!enabled) return { routes: { mount() {} }, anchored: () => Number.POSITIVE_INFINITY, async close() {} }
+  if (!enabled) return { anchorer: null, anchored: () => Number.POSITIVE_INFINITY, async close() {} }
   const { publicKey, alg } = await checkpoints.signer()
   if (api === 'v2' && detailsOf(publicKey) === null) {
     throw new Error(
@@ -59,14 +61,14 @@ export async function createTransparency(options: TransparencyOptions): Promise<
     logKeys: await keysIn(publicKeyFiles),
     checkpoint: (fresh) => checkpoints.last(fresh),
     keys: () => checkpoints.keys(),
-    ledger: ledgers.of(''),
+    ledger,
     last: checkpoints.lastAnchor(),
     clock,
     log,
-    metrics: createAnchorMetrics(metrics),
+    metrics: createAnchorMetrics(metrics, options.tenant),
   })
   anchorer.start()
-  return { routes: createAnchorRoutes(anchorer), anchored: () => anchorer.upTo, close: () => anchorer.close() }
+  return { anchorer, anchored: () => anchorer.upTo, close: () => anchorer.close() }
 }
 
 async function keysIn(files: readonly string[]): Promise<readonly PublicKey[]> {

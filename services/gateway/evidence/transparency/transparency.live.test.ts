@@ -222,7 +222,8 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     const shared = { clock, ids: systemIds(clock), log: silentLog, metrics, since: null, onRecord() {} }
     const audit = await createAudit({ ...shared, env: {}, config: audited })
     const { ledgers, checkpoints } = audit
-    const parts = { config: { transparencyLog }, ledgers, checkpoints, dialer, clock, log: silentLog }
+    const ledger = ledgers.of('')
+    const parts = { config: { transparencyLog }, ledger, checkpoints, dialer, clock, log: silentLog }
     const anchors = await createTransparency({ ...parts, metrics })
     const close = async () => {
       await anchors.close()

@@ -13,6 +13,7 @@ import {
   cookieOf,
   csrfOf,
   isRequired,
+  listsOf,
   type Person,
   queried,
   STEP_UP_ACTIONS,
@@ -109,15 +110,17 @@ export class ConsoleRoutes {
       return { error: 'unauthenticated', message: 'you are not logged in', requestId: request.id, login: this.#ways() }
     }
     const { principal, session, secret } = caller
-    const { roles, namespaceRoles, auth } = principal
+    const { roles, namespaceRoles, tenantRoles, auth } = principal
+    const within = [...namespaceRoles.values(), ...tenantRoles.values()]
     const { issuer } = config.adminAuth.oidc
     return {
       name: principal.by,
       issuer: session.person === null ? null : issuer,
-      roles: [...new Set([...roles, ...[...namespaceRoles.values()].flatMap((here) => [...here])])],
+      roles: [...new Set([...roles, ...within.flatMap((here) => [...here])])],
       namespaces: roles.size > 0 ? null : [...namespaceRoles.keys()],
       everywhere: [...roles],
-      namespaceRoles: Object.fromEntries([...namespaceRoles].map(([namespace, here]) => [namespace, [...here]])),
+      namespaceRoles: listsOf(namespaceRoles),
+      tenantRoles: listsOf(tenantRoles),
       authenticatedAt: auth?.at == null ? null : rfc3339(auth.at * 1000),
       acr: auth?.acr ?? null,
       expiresAt: rfc3339(session.expiresAt),

@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { runInSlices, type Steps, systemIds, TestClock } from '@plat/core'
 import { costTarget, type Families, type Row } from '../../../../test/fuzz/cost.ts'
-import { TOKEN_PRINCIPAL } from '../../admin/roles.ts'
+import { tokenPrincipal } from '../../admin/roles.ts'
 import { EventFeed } from './feed.ts'
 import { EventStream } from './routes.ts'
 
@@ -30,7 +30,7 @@ const row: Row = {
     return () => {
       const clock = new TestClock()
       const feed = new EventFeed({ clock, ids: systemIds(clock), problems: () => [] })
-      const caller = { principal: TOKEN_PRINCIPAL, sees: () => true }
+      const caller = { principal: tokenPrincipal({}), sees: () => true }
       for (let count = 0; count < READERS; count++) {
         const response = new ServerResponse(new IncomingMessage(new Socket()))
         const stream = new EventStream(response, caller, feed.instance)

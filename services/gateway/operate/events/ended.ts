@@ -10,23 +10,23 @@ export interface CallingSession {
   readonly user: string | null
 }
 
-export interface EndedSessionsOptions {
+export interface EndedSessionsOptions<S extends CallingSession> {
   readonly clock: Pick<Clock, 'after'>
   /** Returns the sessions that are listed; one session is always the same object. */
-  readonly sessions: () => Iterable<CallingSession>
+  readonly sessions: () => Iterable<S>
   /** Whether every call of a session is refused for good: it is revoked, or has ended on its cluster. */
-  readonly hasEnded: (session: CallingSession) => boolean
-  readonly report: (session: CallingSession) => void
+  readonly hasEnded: (session: S) => boolean
+  readonly report: (session: S) => void
 }
 
 /** Reports each session once when it ends; again if its revocation was lifted meanwhile. */
-export class EndedSessions {
-  readonly #options: EndedSessionsOptions
-  readonly #ended = new WeakSet<CallingSession>()
+export class EndedSessions<S extends CallingSession> {
+  readonly #options: EndedSessionsOptions<S>
+  readonly #ended = new WeakSet<S>()
   #cancel: (() => void) | null = null
   #isClosed = false
 
-  constructor(options: EndedSessionsOptions) {
+  constructor(options: EndedSessionsOptions<S>) {
     this.#options = options
   }
 

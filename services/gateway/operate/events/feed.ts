@@ -126,6 +126,12 @@ export class EventFeed {
   /** Called when every further call of a session is refused. */
   readonly sessionEnded = (session: SessionName): void => this.#addOfSession('session.ended', session)
 
+  /** Forgets what a reader could resume from: each loads everything again. */
+  forget(): void {
+    this.#ring = []
+    this.#seq++
+  }
+
   close(): void {
     for (const reader of [...this.#readers]) reader.end()
     this.#readers.clear()

@@ -19,10 +19,10 @@ export function nowView(caller: Caller, parts: InventoryParts): NowView {
   const { live, problems, system } = parts
   const agents = new Map<string, number>()
   const sessions = new Set<string>()
-  const seen = new Map<string, boolean>()
   let [total, long] = [0, 0]
-  live.each(({ identity: { namespace, agent, session }, long: isLong }) => {
-    if (!seen.getOrInsertComputed(namespace, () => caller.sees(namespace))) return
+  const isSeen = remembered(caller)
+  live.each(({ identity: { tenant, namespace, agent, session }, long: isLong }) => {
+    if (!isSeen(namespace, tenant)) return
     const id = `${namespace}/${agent}`
     total++
     if (isLong) long++
@@ -43,6 +43,12 @@ export function nowView(caller: Caller, parts: InventoryParts): NowView {
       })
       .slice(0, UNREACHABLE_MAX),
   }
+}
+
+/** Thousands of calls in progress are of a few namespaces. */
+function remembered(caller: Caller): (namespace: string, tenant: string) => boolean {
+  const seen = new Map<string, boolean>()
+  return (namespace, tenant) => seen.getOrInsertComputed(`${tenant}/${namespace}`, () => caller.sees(namespace, tenant))
 }
 
 function healthOf({ ledger, state, sinks }: ReturnType<InventoryParts['system']>): NonNullable<NowView['health']> {

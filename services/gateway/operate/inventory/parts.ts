@@ -83,6 +83,7 @@ export interface EndpointHealth {
 }
 
 interface CallerName {
+  readonly tenant: string
   readonly namespace: string
   readonly agent: string
   readonly session: string

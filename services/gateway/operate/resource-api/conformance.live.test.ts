@@ -7,6 +7,7 @@ import { restConformance } from '@plat/resources/rest-conformance'
 import { restFace } from '@plat/testkit/kubernetes/rest-face'
 import { tempFolder } from '@plat/testkit/local'
 import { type AdminAuthentication, AdminError } from '../../admin/index.ts'
+import { noTenancy } from '../../call/index.ts'
 import { createResources } from './index.ts'
 
 const TOKEN = 'a-token-of-the-test'
@@ -20,6 +21,8 @@ const authenticate: AdminAuthentication = (authorization) => {
     groups: [],
     roles: new Set(['admin']),
     namespaceRoles: new Map(),
+    tenantRoles: new Map(),
+    tenancy: noTenancy,
     byToken: true,
   }
 }
@@ -27,7 +30,15 @@ const authenticate: AdminAuthentication = (authorization) => {
 const resources = createResources({
   config: { resourceAPI: { enabled: true, dir: join(tempFolder(), 'resources') } },
   authenticate,
-  ledger: { append: async () => ({ seq: 1, hash: '' }) },
+  ledgers: {
+    of: () => ({
+      append: async () => ({ seq: 1, hash: '' }),
+      enter: (_rec, waiter) => waiter.durable({ seq: 1, hash: '' }),
+      head: () => ({ seq: 1, hash: '' }),
+      health: 'ok',
+      close: async () => {},
+    }),
+  },
   build: buildInfo('gateway'),
   ...basics,
 })

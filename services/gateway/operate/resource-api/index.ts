@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { BuildInfo, Clock, Ids, PoolObservers } from '@plat/core'
 import type { RawRoute } from '@plat/http'
-import type { Ledger } from '@plat/ledger'
+import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createFileStore, type FileStore } from '@plat/resources'
 import { createResourceApi } from '@plat/resources/rest'
@@ -21,7 +21,7 @@ export interface ResourcesOptions {
   readonly authenticate: AdminAuthentication | null
   /** Record changes durably before they are made; default: afterwards. */
   readonly recordsFirst?: boolean
-  readonly ledger: Pick<Ledger, 'append'>
+  readonly ledgers: Ledgers
   readonly pools?: PoolObservers<'resource_watches'>
   readonly build: BuildInfo
   readonly clock: Clock

@@ -2,10 +2,10 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Clock, type PoolObserver, reasonOf, type SharedPool, watchedPool } from '@plat/core'
 import { type BodyFault, type Exchange, readBody } from '@plat/http'
-import type { Ledger } from '@plat/ledger'
+import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type ResourceApi, type RestCaller, RestError, type RestResponse, refusal } from '@plat/resources/rest'
-import { type AdminAuthentication, AdminError, may, type Principal } from '../../admin/index.ts'
+import { type AdminAuthentication, AdminError, homeOf, may, type Principal } from '../../admin/index.ts'
 
 /** Maximum body size, in bytes: an object of the maximum size, with its earlier state as annotation of `kubectl apply`. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024
@@ -21,7 +21,7 @@ export interface ServerOptions {
   readonly authenticate: AdminAuthentication
   /** Record changes durably before they are made; default: afterwards. */
   readonly recordsFirst?: boolean
-  readonly ledger: Pick<Ledger, 'append'>
+  readonly ledgers: Ledgers
   readonly clock: Clock
   readonly log: Log
   readonly observer?: PoolObserver | undefined
@@ -109,10 +109,11 @@ export class Server {
     path: string,
     { principal, query }: { readonly principal: Principal; readonly query: URLSearchParams },
   ): Promise<boolean> {
-    const { recordsFirst = false, ledger, log } = this.#options
+    const { recordsFirst = false, ledgers, log } = this.#options
     if (!recordsFirst || method === 'GET' || query.get('dryRun') === 'All') return true
     try {
-      await ledger.append({ kind: 'admin', action: method, path, by: principal.by, requestId: id, phase: 'intent' })
+      const rec = { action: method, path, by: principal.by, requestId: id, phase: 'intent' }
+      await ledgers.of(homeOf(principal)).append({ kind: 'admin', ...rec })
       return true
     } catch (error) {
       log.error(
@@ -130,10 +131,10 @@ export class Server {
     { principal, answer }: { readonly principal: Principal; readonly answer: RestResponse },
   ): Promise<void> {
     if (answer.change === null) return
-    const { log, ledger } = this.#options
+    const { log, ledgers } = this.#options
     try {
       const rec = { action: answer.change, path, by: principal.by, status: answer.status, requestId: id }
-      await ledger.append({ kind: 'admin', ...rec })
+      await ledgers.of(homeOf(principal)).append({ kind: 'admin', ...rec })
     } catch (error) {
       log.error({ action: answer.change, error: reasonOf(error) }, 'an admin action could not be recorded')
     }

@@ -1,7 +1,6 @@
 import { hostname } from 'node:os'
 import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
@@ -16,10 +15,11 @@ export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging'
     }
     readonly auditPath: string
   }
+  /** Returns the ledger of the tenant of a namespace, with its file. */
+  readonly ledgerOf: DeskParts['ledgerOf']
   /** Locates the API server: in a cluster by its variables, elsewhere by `KUBECONFIG`. */
   readonly env: NodeJS.ProcessEnv
   readonly journals: Journals
-  readonly ledgers: Ledgers
   readonly dialer: Dialer
   readonly clock: Clock
   readonly ids: Ids
@@ -38,7 +38,7 @@ const SWEEP_EVERY_MS = 600_000
 
 /** Creates sandbox usage (docs/spec/gateway.md, `sandboxUsage`); null while off. Rejects with one line if no API server is configured. */
 export async function createSandboxUsage(options: SandboxUsageOptions): Promise<SandboxUsage | null> {
-  const { config, env, journals, ledgers, dialer, clock, log } = options
+  const { config, env, journals, dialer, clock, log } = options
   const { enabled, reporters, audience } = config.sandboxUsage
   if (!enabled) return null
   const { clusterAccess, KubernetesApi, kubeconfigAccess } = await import('@plat/kubernetes')
@@ -58,9 +58,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const journal = await journals.open({ name: 'usage', path, decode: decodeUsageEvent })
   const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of sandbox usage has failed')
   const book = await UsageBook.open({ journal, onFault: failed, observer: options.pools?.of('reported_sessions') })
-  const ledger = ledgers.of('')
-  const { auditPath } = config
-  const desk = new UsageReports({ ...options, book, ledger, auditPath, replica: hostname() })
+  const desk = new UsageReports({ ...options, book, replica: hostname() })
   const finished = desk.finish((error) =>
     log.error(
       { error: reasonOf(error) },

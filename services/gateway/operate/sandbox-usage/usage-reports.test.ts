@@ -84,8 +84,7 @@ class UsageFixture {
           this.metered += micros
         },
       },
-      ledger: { ...ledger, append, enter: fail, head: () => ledger.head(), health: 'ok', close: fail },
-      auditPath: this.path,
+      ledgerOf: () => ({ ledger: { append }, path: this.path }),
       see() {},
       replica: 'here',
       clock,

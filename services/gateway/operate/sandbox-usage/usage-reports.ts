@@ -44,8 +44,8 @@ export interface DeskParts {
   /** Returns null if no session has this name. */
   readonly find: (name: Pick<Payer, 'namespace' | 'agent' | 'session'>) => Promise<Known | null>
   readonly charging: Charging
-  readonly ledger: Ledger
-  readonly auditPath: string
+  /** Returns the ledger of the tenant of a namespace, with its file. */
+  readonly ledgerOf: (namespace: string) => { readonly ledger: Pick<Ledger, 'append'>; readonly path: string }
   /** Called with the last record of each report. */
   readonly see: (record: Rec, at: number) => void
   readonly replica: string
@@ -138,35 +138,35 @@ export class UsageReports {
 
   /** Counts a claim whose progress is unknown. */
   async #countAgain(session: string, claim: Claim): Promise<void> {
-    if (await this.#isRecorded(claim)) await this.#parts.book.counted(session, claim.id)
+    if (await this.#isRecorded(session, claim)) await this.#parts.book.counted(session, claim.id)
     else await this.#count(session, claim)
   }
 
   /** An intent is enough: without an outcome its whole hold counts as spent, which is the usage. */
-  async #isRecorded({ call, at }: Claim): Promise<boolean> {
-    const { auditPath } = this.#parts
+  async #isRecorded(session: string, { call, at }: Claim): Promise<boolean> {
+    const { path } = this.#ledgerOf(session)
     const wants = (rec: Readonly<Record<string, unknown>>) => rec.call === call
-    let page = await ledgerPage(auditPath, {
+    let page = await ledgerPage(path, {
       from: { at: rfc3339Micros(at - LOOK_BACK_MS) },
       to: null,
       limit: PAGE_RECORDS,
       wants,
     })
     while (page.items.length === 0 && page.next !== null)
-      page = await ledgerPage(auditPath, { from: page.next, to: null, limit: PAGE_RECORDS, wants })
+      page = await ledgerPage(path, { from: page.next, to: null, limit: PAGE_RECORDS, wants })
     return page.items.length > 0
   }
 
   async #count(session: string, claim: Claim): Promise<void> {
-    const { book, charging, ledger, see, clock } = this.#parts
+    const { book, charging, see, clock } = this.#parts
     const { call, costMicros: micros, currency, user, groups } = claim
     const hold = await charging.take(call, { ...nameOf(session), user, groups }, { micros, currency })
     const shared = sharedMembers(session, claim)
-    if (hold !== null) await this.#intend(hold, shared)
+    if (hold !== null) await this.#intend(session, hold, shared)
     // Settles and records in one turn of the event loop: totals are saved in between.
     const settling = hold?.settle(new Map(hold.items.map(({ key }) => [key, micros])))
     const record = outcomeOf(shared, claim, hold)
-    const recorded = ledger.append(record)
+    const recorded = this.#ledgerOf(session).ledger.append(record)
     const notify = () => {
       if (micros > 0) charging.metered(micros)
       see(record, clock.now())
@@ -179,10 +179,14 @@ export class UsageReports {
     await book.counted(session, claim.id)
   }
 
-  async #intend(hold: Hold, shared: Members): Promise<void> {
+  #ledgerOf(session: string) {
+    return this.#parts.ledgerOf(nameOf(session).namespace)
+  }
+
+  async #intend(session: string, hold: Hold, shared: Members): Promise<void> {
     const holds = hold.items.map(({ amount, cap, key, unit, window }) => ({ amount, cap, key, unit, window }))
     try {
-      await this.#parts.ledger.append({ kind: 'intent', ...shared, holds })
+      await this.#ledgerOf(session).ledger.append({ kind: 'intent', ...shared, holds })
     } catch {
       await hold.release()
       unrecorded()

@@ -20,6 +20,7 @@ test('a call counts once, by its last record, with what it cost and whether it w
   const [only, ...others] = book.sessions()
   assert.deepEqual(others, [])
   assert.deepEqual(only, {
+    tenant: '',
     namespace: 'shop',
     agent: 'buyer',
     session: 's1',

@@ -14,6 +14,8 @@ export interface SessionName {
 
 /** A session, as derived from the records of its calls. */
 export interface Session extends SessionName {
+  /** Tenant of its calls, where its namespace can be of another one by now. */
+  readonly tenant: string
   /** Null if it acts for no user. */
   user: string | null
   groups: readonly string[]
@@ -52,12 +54,13 @@ export class SessionBook {
     return this.#pool.used
   }
 
-  /** Applies a record; `at` in milliseconds since the epoch. */
-  see(rec: SessionRecord, at: number): void {
+  /** Applies a record; `at` in milliseconds since the epoch. `tenant`: of the caller. */
+  see(rec: SessionRecord, at: number, tenant = ''): void {
     const { kind, namespace, agent, session } = rec
     if (kind !== 'outcome' && kind !== 'decision') return
     if (typeof namespace !== 'string' || typeof agent !== 'string' || typeof session !== 'string') return
-    const entry = this.#find(namespace, agent, session) ?? this.#begin({ namespace, agent, session, at })
+    const name = { tenant, namespace, agent, session }
+    const entry = this.#find(name) ?? this.#begin(name, at)
     if (typeof rec.costMicros === 'number') entry.spentMicros += rec.costMicros
     // Usage of sandboxes and batches is not a call of the session and no activity.
     if (isUsageBesideCalls(rec.op)) return
@@ -74,22 +77,23 @@ export class SessionBook {
   }
 
   /** Returns undefined if no record names it. */
-  get({ namespace, agent, session }: SessionName): Readonly<Session> | undefined {
-    return this.#find(namespace, agent, session)
+  get(name: SessionName & { readonly tenant?: string }): Readonly<Session> | undefined {
+    return this.#find({ tenant: '', ...name })
   }
 
   *sessions(): Iterable<Session> {
     for (const entries of this.#byName.values()) yield* entries
   }
 
-  #find(namespace: string, agent: string, session: string): Session | undefined {
+  #find({ tenant, namespace, agent, session }: SessionName & { readonly tenant: string }): Session | undefined {
     const entries = this.#byName.get(session)
     if (entries === undefined) return undefined
-    for (const entry of entries) if (entry.agent === agent && entry.namespace === namespace) return entry
+    for (const entry of entries)
+      if (entry.agent === agent && entry.namespace === namespace && entry.tenant === tenant) return entry
     return undefined
   }
 
-  #begin({ at, ...name }: SessionName & { readonly at: number }): Session {
+  #begin(name: SessionName & { readonly tenant: string }, at: number): Session {
     const bound = this.#pool.acquire(agentIn(name))
     if (bound !== null) {
       this.#forgetHalf(bound === 'share' ? name : null)

@@ -5,41 +5,54 @@ import { type Session, SessionBook, type SessionName, type SessionRecord } from 
 import { restore } from './restore.ts'
 import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
 
-export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config' | 'auditPath'> {
-  readonly config: { readonly sessions: SessionRoutesOptions['config']; readonly auditPath: string }
-  /** The last ledger record when the gateway started; later ones come through `see`. */
-  readonly placed: () => { readonly seq: number }
+export type { Session } from './book.ts'
+
+export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config' | 'ledgerOf'> {
+  readonly config: { readonly sessions: SessionRoutesOptions['config'] }
+  /** All ledgers; records that they get later come through `see`. */
+  readonly ledgersAtStart: readonly SessionLedger[]
+  /** Returns the ledger of a tenant, or null; empty: the fleet's. */
+  readonly ledger: (tenant: string) => { readonly path: string } | null
   /** Called with each session that is new to this gateway. */
   readonly onBegun?: (session: SessionName) => void
   readonly log: Log
   readonly pools?: PoolObservers<'listed_sessions'>
 }
 
+/** A ledger from whose end sessions are read. */
+export interface SessionLedger {
+  readonly tenant: string
+  readonly path: string
+  placed(): { readonly seq: number }
+}
+
 /** The sessions that have called, with their records. */
 export interface SessionsFeature {
   readonly routes: AdminRoutes
   /** Applies a record on its way to the ledger. */
-  see(rec: SessionRecord, at: number): void
+  see(rec: SessionRecord, at: number, tenant?: string): void
   listed(): Iterable<Readonly<Session>>
   /** Returns a session, or null if no session has this name. Waits until the sessions from before this start are known. */
-  find(name: SessionName): Promise<Readonly<Session> | null>
+  find(name: SessionName & { readonly tenant?: string }): Promise<Readonly<Session> | null>
   close(): Promise<void>
 }
 
 /** Sessions (docs/spec/gateway.md, "Sessions"), derived from records; those from before a restart are read from the end of the ledger. */
 export function createSessions(parts: SessionsParts): SessionsFeature {
-  const { config, placed, log } = parts
+  const { config, ledgersAtStart, log } = parts
   const book = new SessionBook(parts.pools?.of('listed_sessions'), parts.onBegun)
   const stop = new AbortController()
-  const restored = restore(book, config.auditPath, placed().seq, stop.signal).catch((error: unknown) => {
-    log.error(
-      { error: reasonOf(error) },
-      'sessions from before this start are not listed: the ledger could not be read',
-    )
-  })
+  // Records up to here are read from the ledgers, one after the other; the rest comes through `see`.
+  const ends = ledgersAtStart.map(({ tenant, path, placed }) => ({ tenant, path, last: placed().seq }))
+  const restored = restoreAll(book, ends, stop.signal, log)
   return {
-    routes: createSessionRoutes({ ...parts, book, config: config.sessions, auditPath: config.auditPath }),
-    see: (rec, at) => book.see(rec, at),
+    routes: createSessionRoutes({
+      ...parts,
+      book,
+      config: config.sessions,
+      ledgerOf: (tenant) => parts.ledger(tenant)?.path ?? null,
+    }),
+    see: (rec, at, tenant) => book.see(rec, at, tenant),
     listed: () => book.sessions(),
     async find(name) {
       await restored
@@ -49,5 +62,21 @@ export function createSessions(parts: SessionsParts): SessionsFeature {
       stop.abort()
       await restored
     },
+  }
+}
+
+async function restoreAll(
+  book: SessionBook,
+  ends: readonly Parameters<typeof restore>[1][],
+  signal: AbortSignal,
+  log: Log,
+): Promise<void> {
+  for (const end of ends) {
+    await restore(book, end, signal).catch((error: unknown) => {
+      log.error(
+        { path: end.path, error: reasonOf(error) },
+        'sessions from before this start are not listed: the ledger could not be read',
+      )
+    })
   }
 }

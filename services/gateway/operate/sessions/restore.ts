@@ -8,7 +8,11 @@ export const RESTORED_RECORDS = 20_000
 const INTENT = Buffer.from('"kind":"intent"')
 
 /** Fills the book from the end of the ledger up to record `last`, while calls are served. Rejects if the ledger cannot be read. */
-export async function restore(book: SessionBook, path: string, last: number, signal: AbortSignal): Promise<void> {
+export async function restore(
+  book: SessionBook,
+  { path, tenant, last }: { readonly path: string; readonly tenant: string; readonly last: number },
+  signal: AbortSignal,
+): Promise<void> {
   await using sequence = await LedgerSequence.open(path)
   // One record at a time: pages of them would grow the heap.
   await scanPresent(sequence, {
@@ -18,7 +22,7 @@ export async function restore(book: SessionBook, path: string, last: number, sig
       if (line.includes(INTENT)) return !signal.aborted
       const value: unknown = JSON.parse(line.toString())
       if (!isObject(value) || !isObject(value.rec) || Number(value.seq) > last) return false
-      if (typeof value.rec.at === 'string') book.see(value.rec, Date.parse(value.rec.at))
+      if (typeof value.rec.at === 'string') book.see(value.rec, Date.parse(value.rec.at), tenant)
       return !signal.aborted
     },
   })

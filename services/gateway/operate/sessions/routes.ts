@@ -1,6 +1,7 @@
 import { mapInSlices, rfc3339 } from '@plat/core'
 import { ledgerPage } from '@plat/ledger'
 import { AdminError, type AdminRoutes, type Caller, limitOf, parameter, queried } from '../../admin/index.ts'
+import type { Tenancy } from '../../call/index.ts'
 import type { Session, SessionBook, SessionName } from './book.ts'
 import { LIST_MAX, type SessionsConfig, TIMELINE_MAX } from './config.ts'
 import { idOf, sessionPage } from './order.ts'
@@ -12,8 +13,10 @@ import type { SessionView } from './view.ts'
 export interface SessionRoutesOptions {
   readonly config: SessionsConfig
   readonly book: SessionBook
-  readonly auditPath: string
-  readonly pendingApprovals: (name: SessionName) => number
+  /** Returns the file of a tenant's ledger, or null; empty: the fleet's. */
+  readonly ledgerOf: (tenant: string) => string | null
+  readonly tenancy: Tenancy
+  readonly pendingApprovals: (session: Readonly<Session>) => number
   readonly taints: (name: SessionName) => readonly string[]
   /** ISO 4217. */
   readonly currency: () => string
@@ -21,20 +24,20 @@ export interface SessionRoutesOptions {
 
 /** `/v1/sessions`: sessions and their records (admin API shapes). */
 export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes {
-  const { config, book, auditPath } = options
+  const { config, book } = options
   const turns = new Turns()
   return {
     mount(context) {
       context.on('GET /v1/sessions', async ({ query }, _reply, caller) => {
         const search = searchIn(query)
-        const seen = [...book.sessions()].filter(({ namespace }) => caller.sees(namespace))
+        const seen = [...book.sessions()].filter(({ namespace, tenant }) => caller.sees(namespace, tenant))
         const size = { usual: config.listMaxSessions, most: LIST_MAX }
         const found = search === null ? seen : await turns.run(caller.by, () => matching(seen, search, options))
         const { sessions, nextCursor } = sessionPage(found, query, size)
         return { items: sessions.map((one) => viewOf(one, options)), nextCursor }
       })
       context.on('GET /v1/sessions/:id/timeline', async ({ params, query }, _reply, caller) => {
-        const wants = recordsOf(parameter(params, 'id'), caller)
+        const { auditPath, wants } = recordsOf(parameter(params, 'id'), { query, caller, options })
         const limit = limitOf(query, { usual: config.timelineMaxItems, most: TIMELINE_MAX })
         const { items, next } = await ledgerPage(auditPath, { from: cursorOf(query), to: null, limit, wants })
         const linked = items.map((line) => withTraceUrl(line, config.traceURLTemplate))
@@ -45,7 +48,14 @@ export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes 
 }
 
 /** Selects records by `<namespace>/<agent>/<session>`, or by the session's name if only one agent uses it. */
-function recordsOf(id: string, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
+function recordsOf(
+  id: string,
+  {
+    query,
+    caller,
+    options,
+  }: { readonly query: unknown; readonly caller: Caller; readonly options: SessionRoutesOptions },
+) {
   const parts = id.split('/')
   const [session = '', agent, namespace] = parts.toReversed()
   if (session === '' || parts.length === 2 || parts.length > 3) {
@@ -54,10 +64,17 @@ function recordsOf(id: string, caller: Caller): (rec: Readonly<Record<string, un
       'id: must be a session, or <namespace>/<agent>/<session> with %2F for each slash',
     )
   }
-  return (rec) => {
-    if (rec.session !== session || typeof rec.namespace !== 'string' || !caller.sees(rec.namespace)) return false
+  // Its namespace says which ledger, unless the query does: a namespace can have been of another tenant.
+  const isNamed = namespace !== undefined && queried(query, 'tenant') === null
+  const tenant = isNamed ? options.tenancy.of(namespace) : caller.tenant(query)
+  const auditPath = options.ledgerOf(tenant)
+  if (auditPath === null) throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
+  const wants = (rec: Readonly<Record<string, unknown>>) => {
+    if (rec.session !== session || typeof rec.namespace !== 'string' || !caller.sees(rec.namespace, tenant))
+      return false
     return agent === undefined || (rec.agent === agent && rec.namespace === namespace)
   }
+  return { auditPath, wants }
 }
 
 function cursorOf(query: unknown): number {

@@ -8,7 +8,7 @@ const WORDS_MAX = 16
 /** Labels and pending approvals, which other features have. */
 export interface SessionState {
   readonly taints: (name: SessionName) => readonly string[]
-  readonly pendingApprovals: (name: SessionName) => number
+  readonly pendingApprovals: (session: Readonly<Session>) => number
 }
 
 /** Conditions of a search, all of which must hold. */

@@ -35,7 +35,7 @@ export interface CallObserver {
   /** `record` is the last record of the call, null when it leaves none; `at` is in milliseconds since the epoch. */
   ended(call: EndedCall, outcome: Outcome, record: Rec | null, at: number): void
   /** Called for a request that was refused because it could not be read. */
-  turnedAway?(request: RequestContext, record: Rec, at: number): void
+  turnedAway?(request: RequestContext, record: Rec, at: number, identity: Identity): void
 }
 
 export interface ClosingOptions {
@@ -91,7 +91,7 @@ export class Closing {
     this.refuse(request, null, plane, denial)
     const record = this.#recorder.unread(request, identity, denial)
     const at = this.#options.clock.now()
-    for (const observer of this.#observers) observer.turnedAway?.(request, record, at)
+    for (const observer of this.#observers) observer.turnedAway?.(request, record, at, identity)
   }
 
   refuse(request: GatewayRequest, call: GovernedCall | null, plane: Plane, denial: Denial): void {

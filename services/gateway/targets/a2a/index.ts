@@ -3,7 +3,7 @@ import { type Clock, type PoolObservers, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
-import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
+import type { Call, Denial, Identity, Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type CardRequest, type CardResponse, Cards } from './card/cards.ts'
@@ -41,6 +41,8 @@ export interface AgentsOptions {
   readonly metrics: GatewayMetrics
   /** Default: keys in files only. */
   readonly keys?: CardKeys
+  /** Whether a caller may call agents of a namespace, exposed or not; absent: always. */
+  readonly mayCall?: (caller: Identity, namespace: string) => boolean
 }
 
 /** Agents that call one another through the gateway (docs/spec/gateway.md, `a2a`; docs/spec/crds.md, `Agent.spec.a2a`). */
@@ -90,6 +92,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     stage: createAgentResolve({
       snapshots,
       namedIn,
+      mayCall: options.mayCall ?? (() => true),
       owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
       pushRule: createPushRule(a2a.pushNotificationHosts),
       maxDelegationDepth: a2a.maxDelegationDepth,

@@ -45,6 +45,8 @@ export interface AgentResolveOptions {
   readonly snapshots: Snapshots
   readonly namedIn: (call: Call) => NamedIn
   readonly owns: (identity: Identity, server: string, kind: BoundKind, id: string) => boolean
+  /** Whether a caller may call agents of a namespace, exposed or not. */
+  readonly mayCall: (caller: Identity, namespace: string) => boolean
   readonly pushRule: PushRule
   readonly maxDelegationDepth: number
   readonly count: CountCall
@@ -62,7 +64,7 @@ export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve
     gives: ['target'],
     skipped: { target: unresolved },
     admit(call) {
-      const agent = reached(call, call.snapshot.get(agentsSlot), options.maxDelegationDepth)
+      const agent = reached(call, call.snapshot.get(agentsSlot), options)
       const no = isDenial(agent) ? agent : refused(call, agent, options)
       if (no !== null) {
         count('in', call.method, 'deny')
@@ -76,7 +78,7 @@ export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve
       const agents = snapshots.current.get(agentsSlot)
       const began = call.snapshot.get(agentsSlot)
       if (agents === began) return null
-      const agent = reached(call, agents, options.maxDelegationDepth)
+      const agent = reached(call, agents, options)
       if (isDenial(agent)) return agent
       return agent.endpoint === began.agent(call.server)?.endpoint
         ? null
@@ -89,7 +91,7 @@ export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve
 export function reached(
   { server, facts: { identity } }: Pick<Call<'identity'>, 'server' | 'facts'>,
   agents: Agents,
-  maxDelegationDepth: number,
+  { maxDelegationDepth, mayCall }: Pick<AgentResolveOptions, 'maxDelegationDepth' | 'mayCall'>,
 ): ExposedAgent | Denial {
   const [namespace, name] = namesIn(server)
   const { scopes } = identity
@@ -98,7 +100,7 @@ export function reached(
     const scope = isNear ? `agents:${name}` : `agents:${namespace}/${name}`
     return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
   }
-  const agent = agents.agent(server)
+  const agent = mayCall(identity, namespace) ? agents.agent(server) : null
   if (agent === null) return deny('unknown_agent', `no agent ${namespace}/${name} is exposed`)
   if (!agent.admits(identity))
     return deny('caller_not_allowed', `${server} does not admit ${identity.namespace}/${identity.agent}`)

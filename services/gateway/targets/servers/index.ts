@@ -28,6 +28,8 @@ export interface ServersOptions {
   readonly stdioSocket?: string
   /** Built-in servers; default: none. */
   readonly builtins?: readonly BuiltinServer[]
+  /** Whether a server of one namespace can be used in another; absent: always. */
+  readonly mayShare?: (namespace: string, other: string) => boolean
   /** Creates the servers of HTTP APIs; absent: they have no tools. */
   readonly serveApi?: ServeApi
   readonly clock: Clock
@@ -45,6 +47,8 @@ export interface Servers {
   labels(snapshot: Snapshot, target: Target, tool: string): ToolLabels
   /** Reads the file; first called before the gateway serves. */
   check(): Promise<void>
+  /** Builds the registry again after `mayShare` has changed. */
+  refresh(): void
   close(): void
 }
 
@@ -61,6 +65,9 @@ export function createServers(options: ServersOptions): Servers {
   }
   const refuse = (problems: readonly string[]) =>
     log.error({ path, problems }, 'upstreamsFile is refused: the servers loaded before stay in use')
+  let last: UpstreamsFile | null = null
+  const build = (file: UpstreamsFile) =>
+    buildRegistry(sharedWithin(file, options.mayShare), config.upstreams, builtins, serveApi)
   const watch =
     path === ''
       ? null
@@ -71,10 +78,12 @@ export function createServers(options: ServersOptions): Servers {
           decode: (bytes) => (bytes === null ? missingFile : decodeUpstreams(bytes)),
           async publish({ file: whole }) {
             const file = options.stdioSocket === undefined ? withoutStdio(whole, log) : whole
-            const registry = buildRegistry(file, config.upstreams, builtins, serveApi)
+            const registry = build(file)
             // Credentials first: a server is served only once its credential was read.
             await credentials.follow(registry.auths)
-            publish(registry)
+            last = file
+            // Tenants may have changed meanwhile.
+            publish(build(file))
             log.info({ path, servers: Object.keys(file.servers).length }, 'servers loaded')
           },
           refuse,
@@ -86,8 +95,21 @@ export function createServers(options: ServersOptions): Servers {
     callable: createCallable(missingScopes),
     labels: (snapshot, { key, labels }, tool) => snapshot.get(registrySlot).upstream(key)?.labels.of(tool) ?? labels,
     check: async () => watch?.check(),
+    refresh() {
+      if (last !== null) publish(build(last))
+    },
     close: () => watch?.stop(),
   }
+}
+
+/** Removes shares with namespaces that may not use a server: names that others share must not hide those of a namespace. */
+function sharedWithin(file: UpstreamsFile, mayShare: ServersOptions['mayShare']): UpstreamsFile {
+  if (mayShare === undefined) return file
+  const servers = Object.entries(file.servers).map(([key, entry]) => {
+    const owner = key.slice(0, key.indexOf('/'))
+    return [key, { ...entry, namespaces: entry.namespaces.filter((other) => mayShare(owner, other)) }] as const
+  })
+  return { ...file, servers: Object.fromEntries(servers) }
 }
 
 /** Removes servers that only a gateway of `plat up` can reach. */

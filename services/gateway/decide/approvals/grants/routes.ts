@@ -24,7 +24,7 @@ export function createGrantRoutes({ store, repeats, labelsOf, onFault }: GrantRo
     mount(context) {
       context.on('GET /v1/session-approvals', async ({ query }, _reply, caller) => {
         const names = (['namespace', 'agent', 'session'] as const).map((name) => [name, queried(query, name)] as const)
-        const seen = store.list().filter(({ grant }) => caller.sees(grant.namespace))
+        const seen = store.list().filter(({ grant }) => caller.sees(grant.namespace, grant.tenant))
         const wanted = seen.filter(({ grant }) =>
           names.every(([name, value]) => value === null || grant[name] === value),
         )
@@ -36,8 +36,8 @@ export function createGrantRoutes({ store, repeats, labelsOf, onFault }: GrantRo
       context.on('DELETE /v1/session-approvals/:id', async ({ params }, reply, caller) => {
         const id = parameter(params, 'id')
         const entry = store.get(id)
-        if (entry === null || !caller.sees(entry.grant.namespace)) throw missing()
-        caller.demand(entry.grant.namespace)
+        if (entry === null || !caller.sees(entry.grant.namespace, entry.grant.tenant)) throw missing()
+        caller.demand(entry.grant.namespace, entry.grant.tenant)
         const isLifted = await repeats.lift(id, caller.by).catch((error: unknown) => {
           onFault(error)
           throw new AdminError('state_unavailable', 'approvals cannot be stored now')

@@ -11,7 +11,7 @@ import { type SandboxUse, sandboxCostOf } from '../pricing/sandbox.ts'
 const HOLD_LIFE_MS = 24 * 3_600_000
 
 /** The identity whose budgets are charged. */
-export type Payer = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
+export type Payer = Pick<Identity, 'tenant' | 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
 
 /** A cost in millionths of the currency. */
 export interface Cost {
@@ -68,7 +68,7 @@ export function createCharging({ limits, table, calendar, snapshots, clock, mete
 
 /** Agent and session, for the shares of pools. */
 function holderOf(payer: Payer): readonly string[] {
-  const agent = agentOf({ tenant: '', ...payer })
+  const agent = agentOf(payer)
   return [agent, `${agent}/${payer.session}`]
 }
 

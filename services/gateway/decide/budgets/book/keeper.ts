@@ -12,11 +12,22 @@ export interface KeeperOptions {
   readonly placed: () => SavedTotals['ledger']
   /** Resolves with the last durable record once waiting ones are committed. */
   readonly flushed: () => Promise<SavedTotals['ledger']>
+  /** Ledgers of tenants; absent: there are none. */
+  readonly tenantLedgers?: () => readonly TenantPlaces[]
+  /** Places in the ledgers of tenants that the totals include, as read at the start: kept while such a ledger is not open. */
+  readonly earlier?: SavedTotals['tenants']
   readonly totalMicros: () => number
   readonly limits: LocalLimits
   readonly alerts: Alerts
   readonly clock: Clock
   readonly log: Log
+}
+
+/** Places in the ledger of a tenant, as those of the fleet's. */
+export interface TenantPlaces {
+  readonly tenant: string
+  placed(): SavedTotals['ledger']
+  flushed(): Promise<SavedTotals['ledger']>
 }
 
 /** Saves the totals periodically while they change, and when the gateway stops. */
@@ -32,16 +43,17 @@ export interface Keeper {
  */
 export function keepTotals(options: KeeperOptions): Keeper {
   const { path, everyMs, clock, log } = options
-  let savedSeq = -1
+  let savedPlaces = ''
   let saving: Promise<void> = Promise.resolve()
   const write = async () => {
     const totals = totalsOf(options)
-    if (totals.ledger.seq === savedSeq) return
+    const places = JSON.stringify([totals.ledger, totals.tenants])
+    if (places === savedPlaces) return
     try {
       // Totals of records that a crash loses would be those of another ledger.
-      if ((await options.flushed()).seq < totals.ledger.seq) return
+      if (!(await areDurable(totals, options))) return
       await writeTotals(path, totals)
-      savedSeq = totals.ledger.seq
+      savedPlaces = places
     } catch (error) {
       log.warn(
         { path, error: reasonOf(error) },
@@ -63,10 +75,28 @@ export function keepTotals(options: KeeperOptions): Keeper {
   }
 }
 
-function totalsOf({ placed, totalMicros, limits, alerts, clock }: KeeperOptions): SavedTotals {
+/** Resolves with whether every record that the totals include is durable. */
+async function areDurable(
+  { ledger, tenants = {} }: SavedTotals,
+  { flushed, tenantLedgers }: KeeperOptions,
+): Promise<boolean> {
+  const durable = async (one: TenantPlaces) => (await one.flushed()).seq >= (tenants[one.tenant]?.seq ?? -1)
+  const all = await Promise.all((tenantLedgers?.() ?? []).map(durable))
+  return (await flushed()).seq >= ledger.seq && !all.includes(false)
+}
+
+function plainPlace({ seq, hash }: SavedTotals['ledger']): SavedTotals['ledger'] {
+  return { seq, hash }
+}
+
+function totalsOf(options: KeeperOptions): SavedTotals {
+  const { placed, tenantLedgers, earlier = {}, totalMicros, limits, alerts, clock } = options
   const at = clock.now()
+  const open = (tenantLedgers?.() ?? []).map((one) => [one.tenant, plainPlace(one.placed())] as const)
+  const tenants = { ...earlier, ...Object.fromEntries(open) }
   return {
-    ledger: { seq: placed().seq, hash: placed().hash },
+    ledger: plainPlace(placed()),
+    ...(Object.keys(tenants).length > 0 && { tenants }),
     totalMicros: totalMicros(),
     // Those of batches are taken again by their journal.
     open: limits

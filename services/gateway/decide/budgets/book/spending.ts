@@ -18,12 +18,12 @@ const LIFE_KEY = /^(?:usd|tokens)\/session\//
 export interface SpendingParts {
   readonly limits: LocalLimits
   readonly alerts: Pick<Alerts, 'restore'>
-  /** Totals up to a record of the ledger, after which records are read. Null: all records are read. */
+  /** Totals up to a record of each ledger, after which records are read. Null: all records are read. */
   readonly saved: SavedTotals | null
 }
 
 /**
- * Rebuilds limits, alerts and the metered total while a ledger is opened. Settled amounts are spent; an intent without an outcome, or
+ * Rebuilds limits, alerts and the metered total while ledgers are opened. Settled amounts are spent; an intent without an outcome, or
  * whose outcome lacks `settled`, is spent whole. Memory is bounded by the calls open at one moment, and most records are not parsed.
  * (Quotes inside strings are escaped, so the markers can only match members; no other kind begins with the same letter and has the
  * marker, and canonical order puts `holds` before `kind` and `settled` after it.)
@@ -31,32 +31,55 @@ export interface SpendingParts {
 export class Spending {
   readonly #parts: SpendingParts
   readonly #open = new Map<string, OpenCall>()
-  /** Records covered by the saved totals are skipped unless these belong to another ledger. */
-  #state: 'before' | 'foreign' | 'reading'
+  /** By tenant. Records covered by the saved totals are skipped unless these belong to another ledger. */
+  readonly #readings = new Map<string, { state: 'before' | 'foreign' | 'reading' }>()
+  #isRestored = false
   #totalMicros = 0
+  /** Adds one record of the fleet's ledger. Records must come in order. */
+  readonly see: (record: Buffer, place: SavedTotals['ledger']) => void
 
   constructor(parts: SpendingParts) {
     this.#parts = parts
-    this.#state = parts.saved === null ? 'reading' : 'before'
+    this.see = this.seeOf('')
   }
 
-  /** Last record that the saved totals include; null: every record is needed. */
+  /** Last record of the ledger of a tenant that the saved totals include; null: every record is needed. Empty: the fleet's. */
+  sinceOf(tenant: string): SavedTotals['ledger'] | null {
+    const { saved } = this.#parts
+    return (tenant === '' ? saved?.ledger : saved?.tenants?.[tenant]) ?? null
+  }
+
+  /** Last record of the fleet's ledger that the saved totals include; null: every record is needed. */
   get since(): SavedTotals['ledger'] | null {
-    return this.#parts.saved?.ledger ?? null
+    return this.sinceOf('')
+  }
+
+  /** Places in the ledgers of tenants that the saved totals include. */
+  get earlier(): SavedTotals['tenants'] {
+    return this.#parts.saved?.tenants
   }
 
   /**
-   * Whether the saved totals belong to another ledger or cover lost records, so that the ledger must be read again. Valid after the last
+   * Whether the saved totals belong to other ledgers or cover lost records, so that the ledgers must be read again. Valid after the last
    * record.
    */
   get mustReadAgain(): boolean {
-    return this.#state !== 'reading'
+    return this.#readings.values().some(({ state }) => state !== 'reading')
   }
 
-  /** Adds one ledger record. Records must come in order. */
-  readonly see = (record: Buffer, place: SavedTotals['ledger']): void => {
-    if (this.#state !== 'reading') this.#meet(place)
-    else this.#read(record)
+  /** The same of the ledger of a tenant. */
+  seeOf(tenant: string): Spending['see'] {
+    const since = this.sinceOf(tenant)
+    const reading = this.#readings.getOrInsertComputed(tenant, () => ({
+      state: since === null ? ('reading' as const) : ('before' as const),
+    }))
+    return (record, place) => {
+      if (reading.state === 'reading') this.#read(record)
+      else if (since !== null && reading.state === 'before' && place.seq >= since.seq) {
+        reading.state = place.hash === since.hash ? 'reading' : 'foreign'
+        if (reading.state === 'reading') this.#restore()
+      }
+    }
   }
 
   #read(record: Buffer): void {
@@ -78,15 +101,12 @@ export class Spending {
     return this.#totalMicros
   }
 
-  #meet({ seq, hash }: SavedTotals['ledger']): void {
+  /** Once, whichever ledger is met first. */
+  #restore(): void {
     const { saved, limits, alerts } = this.#parts
-    if (this.#state === 'foreign' || saved === null || seq < saved.ledger.seq) return
-    if (hash !== saved.ledger.hash) {
-      this.#state = 'foreign'
-      return
-    }
-    this.#state = 'reading'
-    this.#totalMicros = saved.totalMicros
+    if (saved === null || this.#isRestored) return
+    this.#isRestored = true
+    this.#totalMicros += saved.totalMicros
     for (const { key, window, spent, usedAt } of saved.counted) limits.restore({ key, window }, spent, usedAt)
     for (const call of saved.open) this.#open.set(call.call, call)
     for (const { key, window, percents } of saved.told)

@@ -26,6 +26,7 @@ const itemSchema = Type.Object({
 const totalsSchema = Type.Object({
   version: Type.Literal(1),
   ledger: Type.Object({ seq: whole(), hash: Type.String() }),
+  tenants: Type.Optional(Type.Record(Type.String(), Type.Object({ seq: whole(), hash: Type.String() }))),
   totalMicros: whole(),
   open: Type.Array(Type.Object({ call: Type.String(), at: whole(), items: Type.Array(itemSchema) })),
   told: Type.Array(Type.Object({ key: Type.String(), window: Type.String(), percents: Type.Array(whole()) })),
@@ -36,8 +37,10 @@ const totalsSchema = Type.Object({
 
 /** Totals of money, tokens and rates up to one ledger record (docs/spec/gateway.md, `finopsStatePath`). */
 export interface SavedTotals {
-  /** The last record that the totals include. */
+  /** The last record of the fleet's ledger that the totals include. */
   readonly ledger: { readonly seq: number; readonly hash: string }
+  /** The same of the ledgers of tenants, by name. */
+  readonly tenants?: Readonly<Record<string, { readonly seq: number; readonly hash: string }>>
   readonly totalMicros: number
   readonly open: readonly OpenCall[]
   readonly told: readonly SentPercents[]

@@ -1,5 +1,5 @@
 import type { HoldItem, WindowCalendar } from '@plat/state'
-import type { Identity } from '../../../call/index.ts'
+import { type Identity, inTenant } from '../../../call/index.ts'
 
 /** Callers that share one count. Label `scope` of metrics. */
 export const SCOPES = ['session', 'agent', 'user', 'group', 'model', 'namespace', 'all'] as const
@@ -20,6 +20,8 @@ export interface Cap {
   /** Whether it is a template's: each of its subjects has the cap. */
   readonly isTemplate?: boolean
 }
+
+type CallingSession = Pick<Identity, 'tenant' | 'namespace' | 'agent' | 'session'>
 
 /** Amount at which an alert is sent. */
 export interface Threshold {
@@ -55,14 +57,16 @@ export class Budget implements Cap {
     this.prefix = prefixOf(cap)
   }
 
-  appliedTo(caller: Pick<Identity, 'namespace' | 'agent' | 'session'>): Applied {
+  appliedTo(caller: CallingSession): Applied {
     return { budget: this, key: this.keyOf(caller), whose: null }
   }
 
   /** Returns the key under which a caller is counted. */
-  keyOf({ namespace, agent, session }: Pick<Identity, 'namespace' | 'agent' | 'session'>): string {
+  keyOf({ tenant, namespace, agent, session }: CallingSession): string {
     // `join` builds one flat string; `JSON.stringify` of a record needs one.
-    return this.window === 'session' ? [this.prefix, namespace, agent, session].join('/') : this.prefix
+    return this.window === 'session'
+      ? [this.prefix, inTenant(tenant, namespace), agent, session].join('/')
+      : this.prefix
   }
 
   /** Returns the window that contains `now` (milliseconds since the epoch). */

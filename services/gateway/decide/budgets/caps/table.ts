@@ -21,7 +21,7 @@ export interface Selecting {
   readonly each?: Each
 }
 
-type Caller = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
+type Caller = Pick<Identity, 'tenant' | 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
 type Matcher = (caller: Caller) => boolean
 
 interface Entry {

@@ -12,7 +12,7 @@ export interface Each {
   readonly except: NonNullable<BudgetEntry['except']>
 }
 
-type Caller = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'groups'>
+type Caller = Pick<Identity, 'tenant' | 'namespace' | 'agent' | 'session' | 'user' | 'groups'>
 type Names = (text: string) => boolean
 
 /** A cap that each user, group, agent, session or model has separately. */

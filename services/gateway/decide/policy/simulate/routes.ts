@@ -46,14 +46,18 @@ export function createSimulation(parts: SimulationParts): { readonly routes: Adm
   return {
     routes: {
       mount(context) {
-        context.on('POST /v1/policies/simulate', async ({ body }, _reply, caller) => {
+        context.on('POST /v1/policies/simulate', async ({ body, query }, _reply, caller) => {
           const request = bodyAs(simulateBody, body)
+          const tenant = caller.tenant(query)
+          const auditPath = parts.ledgerOf(tenant)
+          if (auditPath === null)
+            throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
           const { since, until, agent = null, show = EVERYTHING, limit = PAGE.usual, cursor } = request
           const from = cursor === undefined ? momentOf('since', since) : Number(cursor)
           const to = momentOf('until', until)
           const candidate = await candidates.of(request.policies)
-          const sees = (namespace: string) => caller.sees(namespace)
-          const replay = { from: from ?? 0, to, limit, agent, show: new Set(show), sees }
+          const sees = (namespace: string) => caller.sees(namespace, tenant)
+          const replay = { from: from ?? 0, to, limit, agent, show: new Set(show), sees, auditPath }
           return await simulate(candidate, replay, parts)
         })
         context.on('POST /v1/policies/try', async ({ body }, _reply, caller) => {

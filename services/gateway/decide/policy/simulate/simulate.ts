@@ -7,7 +7,8 @@ import type { Comparison, SimulatedCall, Simulation } from './view.ts'
 const SLICE_RECORDS = 250
 
 export interface SimulateParts {
-  readonly auditPath: string
+  /** Returns the file of a tenant's ledger, or null; empty: the fleet's. */
+  readonly ledgerOf: (tenant: string) => string | null
   readonly sinksOf: SinksOf
   /** Returns captured arguments; null: none, or not readable for this caller. */
   readonly captured: (namespace: string, argsSha256: string) => Promise<Uint8Array | null>
@@ -23,6 +24,8 @@ export interface Replay {
   /** Null: all agents. */
   readonly agent: string | null
   readonly show: ReadonlySet<Comparison>
+  /** The file of the ledger. */
+  readonly auditPath: string
   /** Whether the requester may see this namespace. */
   readonly sees: (namespace: string) => boolean
 }
@@ -39,7 +42,7 @@ export async function simulate(
   let through: Simulation['through'] = null
   for (let left = replay.limit; left > 0; ) {
     const limit = Math.min(left, SLICE_RECORDS)
-    const page = await ledgerPage(parts.auditPath, { from, to: replay.to, limit, wants: () => true })
+    const page = await ledgerPage(replay.auditPath, { from, to: replay.to, limit, wants: () => true })
     for (const { seq, rec } of page.items) {
       through = { seq, at: String(rec.at) }
       if (!isAskedFor(rec, replay)) continue

@@ -16,6 +16,7 @@ import { Sink } from '../sink.ts'
 export function sinkConfig(own: Partial<SinkConfig> & Pick<SinkConfig, 'type'>): SinkConfig {
   return {
     name: 'siem',
+    tenant: '',
     address: '',
     url: '',
     path: '',

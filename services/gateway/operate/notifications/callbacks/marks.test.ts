@@ -29,7 +29,7 @@ async function routes() {
     dialer: { fetchBytes: () => assert.fail('nothing is sent') },
     callers: new Map(notifiers.map((config) => [config.name, { config, field: config.name, bearer: null }])),
     decider: {
-      namespaceOf: () => null,
+      placeOf: () => null,
       decide: () => assert.fail('there is no approval'),
       personOf: () => [],
       view: () => null,

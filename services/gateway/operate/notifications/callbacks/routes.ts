@@ -34,17 +34,23 @@ export interface Ballot extends Approver {
   readonly via: string
 }
 
+/** Where an approval belongs. */
+interface Place {
+  readonly namespace: string
+  readonly tenant: string
+}
+
 /** Approvals, as far as callbacks use them. */
 export interface Decider {
   /** Returns null if the approval does not exist. */
-  namespaceOf(approval: string): string | null
+  placeOf(approval: string): Place | null
   /** Records a vote and returns the state of the approval. Throws `AdminError`. */
   decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
   /** Returns the marks of a person, with those of `adminAuth.people`. */
   personOf(known: KnownPerson): PersonMarks
   /** Returns the approval for notices, or null if it does not exist. */
   view(approval: string): ApprovalView | null
-  mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
+  mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, place: Place): boolean
 }
 
 export interface Caller {
@@ -133,7 +139,7 @@ export class CallbackRoutes {
   async #decide({ config: { name, type } }: Caller, { decision, approver }: CallbackDecision) {
     const { decider, log } = this.#parts
     const { approval, verdict, reason } = decision
-    const namespace = decider.namespaceOf(approval)
+    const namespace = decider.placeOf(approval)?.namespace ?? null
     if (approver === null) throw new AdminError('forbidden', 'you are not an approver (userMap)')
     const isHere = approver.namespaces === null || (namespace !== null && approver.namespaces.includes(namespace))
     if (namespace === null || !isHere) throw new AdminError('not_found', 'there is no approval with this id')
@@ -214,9 +220,9 @@ export class CallbackRoutes {
 
   #approverByRole(person: TokenPerson, { approval }: Decision): Approver | null {
     const { decider } = this.#parts
-    const namespace = decider.namespaceOf(approval)
-    if (namespace === null || !decider.mayApprove(person, namespace)) return null
-    return { by: `user:${person.user}`, person: [], groups: [...person.groups], namespaces: [namespace] }
+    const place = decider.placeOf(approval)
+    if (place === null || !decider.mayApprove(person, place)) return null
+    return { by: `user:${person.user}`, person: [], groups: [...person.groups], namespaces: [place.namespace] }
   }
 
   /** Replies only to the host of the notifier's own webhook: a callback must not choose the destination. */

@@ -5,7 +5,7 @@ const MAX_TENANTS = 256
 /** Namespaces of all tenants together: the key document lists them, and verifiers read at most 1 MiB of it. */
 const MAX_NAMESPACES = 8192
 /** A tenant's name is the name of its key file as well. */
-const TENANT_NAME = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
+const TENANT_NAME = /^(?=.{1,63}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/
 
 /** Tenants by the namespaces that are theirs. */
 export interface Tenants {
@@ -15,26 +15,16 @@ export interface Tenants {
 
 export const noTenants: Tenants = { names: new Set(), byNamespace: new Map() }
 
-/** Decodes `{"tenants": [{"name", "namespaces": […]}]}`. Throws every problem, one a line, with the path of its key. */
-export function readTenants(bytes: Uint8Array, path: string): Tenants {
-  const problems: string[] = []
-  const tenants = decode(bytes, problems)
-  if (problems.length === 0) return tenants
-  throw new Error(problems.map((problem) => `-tenants-file: ${path}: ${problem}`).join('\n'))
-}
-
-function decode(bytes: Uint8Array, problems: string[]): Tenants {
+/** Decodes `{"tenants": [{"name", "namespaces": […]}]}`. Returns every problem, with the path of its key, if there is one. */
+export function decodeTenants(bytes: Uint8Array): Tenants | { readonly problems: readonly string[] } {
   let file: unknown
   try {
     file = parseStrict(bytes)
   } catch (error) {
-    problems.push(error instanceof Error ? error.message : 'unreadable')
-    return noTenants
+    return { problems: [error instanceof Error ? error.message : 'unreadable'] }
   }
-  if (!isObject(file) || !Array.isArray(file.tenants)) {
-    problems.push('tenants: must be a list')
-    return noTenants
-  }
+  if (!isObject(file) || !Array.isArray(file.tenants)) return { problems: ['tenants: must be a list'] }
+  const problems: string[] = []
   refuseUnknown(file, '', ['tenants'], problems)
   if (file.tenants.length > MAX_TENANTS) problems.push(`tenants: more than ${MAX_TENANTS}`)
   const names = new Set<string>()
@@ -43,7 +33,12 @@ function decode(bytes: Uint8Array, problems: string[]): Tenants {
     addTenant(tenant, `tenants[${index}]`, { names, byNamespace, problems })
   }
   if (byNamespace.size > MAX_NAMESPACES) problems.push(`tenants: more than ${MAX_NAMESPACES} namespaces`)
-  return { names, byNamespace }
+  return problems.length > 0 ? { problems } : { names, byNamespace }
+}
+
+/** Returns whether this can be the name of a tenant, which names files too. */
+export function isTenantName(name: string): boolean {
+  return TENANT_NAME.test(name)
 }
 
 interface TenantEntries {
@@ -63,7 +58,7 @@ function addTenant(tenant: unknown, where: string, { names, byNamespace, problem
     problems.push(`${where}.name: must be lower-case letters, digits and "-", at most 63`)
     return
   }
-  if (names.has(name)) problems.push(`${where}.name: "${name}"is listed twice`)
+  if (names.has(name)) problems.push(`${where}.name: "${name}" is listed twice`)
   names.add(name)
   if (!Array.isArray(namespaces)) {
     problems.push(`${where}.namespaces: must be a list`)

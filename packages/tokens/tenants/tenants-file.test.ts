@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readTenants } from './tenants-file.ts'
+import { decodeTenants } from './tenants-file.ts'
 
 function problemsOf(file: unknown): readonly string[] {
-  try {
-    readTenants(Buffer.from(typeof file === 'string' ? file : JSON.stringify(file)), 'f')
-    return []
-  } catch (error) {
-    assert.ok(error instanceof Error)
-    return error.message.split('\n').map((line) => line.replace('-tenants-file: f: ', ''))
-  }
+  const decoded = decodeTenants(Buffer.from(typeof file === 'string' ? file : JSON.stringify(file)))
+  return 'problems' in decoded ? decoded.problems : []
 }
 
 test('each namespace belongs to the tenant that names it', () => {
@@ -17,7 +12,8 @@ test('each namespace belongs to the tenant that names it', () => {
     { name: 'red', namespaces: ['a', 'b'] },
     { name: 'blue', namespaces: [] },
   ]
-  const read = readTenants(Buffer.from(JSON.stringify({ tenants })), 'f')
+  const read = decodeTenants(Buffer.from(JSON.stringify({ tenants })))
+  assert.ok(!('problems' in read))
   assert.deepEqual([...read.names], ['red', 'blue'])
   assert.deepEqual(
     [...read.byNamespace],
@@ -39,7 +35,7 @@ test('every problem of the file is reported with its place', () => {
   assert.deepEqual(problemsOf({ tenants: bad }), [
     'tenants[0].extra: unknown key',
     'tenants[0].namespaces: "a" is in a tenant already',
-    'tenants[1].name: "red"is listed twice',
+    'tenants[1].name: "red" is listed twice',
     'tenants[1].namespaces: an entry is not a namespace',
     'tenants[1].namespaces: an entry is not a namespace',
     'tenants[2].name: must be lower-case letters, digits and "-", at most 63',
@@ -56,4 +52,31 @@ test('a file that is not a list of tenants, or has too many, is refused as a who
   const tenants = Array.from({ length: 257 }, (_, i) => ({ name: `t${i}`, namespaces: [] }))
   assert.deepEqual(problemsOf({ tenants }), ['tenants: more than 256'])
   assert.deepEqual(problemsOf({ tenants: tenants.slice(1) }), [])
+})
+
+test('a name is one spelling of one folder: no other case, no path, no Unicode', () => {
+  for (const name of [
+    'Red',
+    '..',
+    '.',
+    'a/b',
+    'a\\b',
+    'ré',
+    're\u0301',
+    'ｒed',
+    '',
+    'a\n',
+    '-a',
+    'a-',
+    'a'.repeat(64),
+    'con.x',
+    ' a',
+  ])
+    assert.deepEqual(
+      problemsOf({ tenants: [{ name, namespaces: [] }] }),
+      ['tenants[0].name: must be lower-case letters, digits and "-", at most 63'],
+      name,
+    )
+  for (const name of ['r', 'red', 'red-1', '0', 'a'.repeat(63)])
+    assert.deepEqual(problemsOf({ tenants: [{ name, namespaces: [] }] }), [], name)
 })
