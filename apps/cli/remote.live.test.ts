@@ -59,7 +59,7 @@ async function both(command: (dir: string | undefined) => Promise<{ code: number
   return { far: await command(undefined), near: await command(dir) }
 }
 
-test('the ledger of a gateway elsewhere is shown, added up and verified as its file is', async () => {
+test('the ledger of a remote gateway is shown, summed up and verified like a local file', async () => {
   const source = await findLedger(undefined, undefined)
   const decided = async () => (await printed((to) => auditShow({ ...source, id: decisionId, output: 'json' }, to))).text
   await until(async () => JSON.parse(await decided()).receipt !== null, 'a checkpoint over the decision')

@@ -22,7 +22,7 @@ async function linesOf(text: string): Promise<string[]> {
   return [...found, rest.tail.toString()]
 }
 
-test('scans side by side and one after the other find the lines of their files alone', async () => {
+test('scans find only the lines of their files, at the same time and one after the other', async () => {
   const texts = ['a', 'b', 'c'].map((letter) => Array.from({ length: 50 }, (_, at) => letter.repeat(at)).join('\n'))
   for (let round = 0; round < 2; round++) {
     assert.deepEqual(

@@ -139,7 +139,7 @@ test('its DPoP-bound tokens are accepted only with its proofs', async (t) => {
   assert.match(metrics, /plat_gateway_trusted_keys 1/)
 })
 
-test('each resource describes itself without a token, and the gateway says nothing of which servers there are', async () => {
+test('the metadata of a resource needs no token, and does not reveal which servers exist', async () => {
   const describe = async (path: string, method = 'GET') => {
     const response = await fetch(`${url}/.well-known/oauth-protected-resource${path}`, { method })
     const body: Record<string, unknown> = JSON.parse((await response.text()) || '{}')

@@ -341,7 +341,7 @@ test('a changed document is in force without a restart, and an unusable one refu
   await pets.close()
 })
 
-test("the gateway's admin API is such a server", async () => {
+test("the gateway's own admin API can be offered as an MCP server", async () => {
   cpSync(ADMIN_DOCUMENT, join(dir, 'admin.openapi.json'))
   await write('.plat/secrets/default/admin/token', up.env.PLAT_ADMIN_TOKEN ?? '')
   await put('MCPServer/mcpservers', 'admin', {

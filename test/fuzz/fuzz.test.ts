@@ -36,7 +36,7 @@ test('a broken promise is reported with its smallest counterexample, the same fo
   assert.deepEqual((await broken.run(LONG_ENOUGH_SECONDS, 7)).failures, failures)
 })
 
-test('near text reaches whole samples, broken ones, and JSON that is changed in its depths', () => {
+test('nearText generates whole samples, broken samples, and JSON with changes in nested values', () => {
   const texts = fc.sample(near(['{"a":{"b":[1,{"c":true}]}}']), { numRuns: 1000, seed: 1 })
   for (const part of [/^{"a":{"b":\[1,{"c":true}]}}$/, /\\/, /"__proto__":/, /^{"a":{"b":\[1,{"c":(?!true).*}]}}$/])
     assert.ok(

@@ -10,7 +10,7 @@ const LIBRARY_CHECK = /import\.meta\.resolve\('[^']+'\)/g
 /** Statements for a module that is the program itself; a bundled one never is. */
 const OWN_PROGRAM = /^if \(import\.meta\.main\) \{\n[\s\S]*?^\}\n/gm
 
-/** Uses of the module's location that remain after the rewriting would mean the file of the bundle. */
+/** Uses of a module's location. One that remains after the rewriting would refer to the file of the bundle. */
 const OWN_PLACE = /import\.meta\.(?:url|dirname|filename|resolve|main)\b|\b__dirname\b|\b__filename\b/
 
 export interface RewriteProblems {

@@ -186,7 +186,7 @@ class Book {
   }
 }
 
-/** The money among what was settled; the windows of one key all count the same amount. */
+/** Returns the money that was settled. All windows count the same amount, so it is not a sum. */
 function moneyOf(settled: ReadonlyMap<string, number> | null): number {
   return Math.max(0, ...[...(settled ?? [])].map(([key, amount]) => (key.startsWith('usd/') ? amount : 0)))
 }

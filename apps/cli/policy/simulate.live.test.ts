@@ -67,7 +67,7 @@ test('plat policy simulate prints decisions that would change, and sets its exit
   assert.match(unknown.text, /notes\/write +allow +allow or deny/)
 })
 
-test('plat policy simulate prints all of it for programs, and of one agent or a time', async () => {
+test('plat policy simulate prints everything for programs, and can be limited to an agent or a time', async () => {
   const { text } = await simulated([allow, deny], { output: 'json', agent: 'assistant' })
   const { counts, items } = JSON.parse(text)
   assert.deepEqual(counts, { same: 1, changed: 1, needs_arguments: 0, skipped: 0 })

@@ -264,7 +264,7 @@ test('budgets are judged by what was spent and the price of the call', async () 
   ])
 })
 
-test('a counter of no limit of the call is one line with those that it has', async () => {
+test('a counter that no limit of the call has is refused in one line, which names the counters of its limits', async () => {
   await assert.rejects(governed('notes/read', { used: { fast: 1 } }), {
     message: /no limit of this call is named fast; it has slow/,
   })

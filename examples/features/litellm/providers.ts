@@ -1,4 +1,4 @@
-/** Providers of models on loopback, each with its API and authentication. Each says its name. */
+/** Providers of models on loopback, each with its API and authentication. Each responds with its name. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { closed, listening } from '@plat/testkit/local'
 import { startAnthropicServer } from '@plat/testkit/model/anthropic'

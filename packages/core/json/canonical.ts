@@ -43,7 +43,7 @@ function isSimple(value: unknown): boolean {
 /** From so many elements on the engine writes a list faster than a loop. */
 const LONG_RUN = 8
 
-/** The first place from `at` on that holds a container, or what has no canonical form; `at` itself for runs that are not long. */
+/** Returns the end of the run of simple values that starts at `at`, or `at` itself if the run is short. */
 function simpleRun(list: readonly unknown[], at: number): number {
   if (!isSimple(list[Math.min(at + LONG_RUN, list.length) - 1])) return at
   let end = at

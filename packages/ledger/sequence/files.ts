@@ -28,7 +28,7 @@ export const asyncFiles: SourceFiles = filesOf((file, target, position) =>
   file.read(target, 0, target.length, position).then(({ bytesRead }) => bytesRead),
 )
 
-/** The system's files for a thread that has nothing else to do: a read off it would cost more than it waits. */
+/** For worker threads: they have nothing else to do, so a synchronous read is cheaper than an asynchronous one. */
 export const blockingFiles: SourceFiles = filesOf(({ fd }, target, position) =>
   readSync(fd, target, 0, target.length, position),
 )

@@ -199,7 +199,10 @@ class ChangeRecords {
     try {
       await ledgers.of(caller.home).append({ kind: 'admin', ...changeOf(request, caller), phase: 'intent' })
     } catch (error) {
-      log.error({ action: route, error: reasonOf(error) }, 'an admin action could not be recorded before it is made')
+      log.error(
+        { action: route, error: reasonOf(error) },
+        'the record of an admin action could not be written before the action',
+      )
       if (route === 'POST /v1/revocations') return
       throw new AdminError('audit_unavailable', 'the change is not made: the audit ledger cannot be written')
     }

@@ -5,7 +5,7 @@ import { decodePolicies } from '../decide/policy/decode.ts'
 import { simulateBody } from '../decide/policy/simulate/routes.ts'
 import { examples } from '../testing/configured.ts'
 
-test('the body of docs/simulation.md is one that the gateway takes', () => {
+test('the gateway accepts the request body of docs/simulation.md', () => {
   const body: unknown = JSON.parse(examples('simulation.md', 'json')[0])
   assert.ok(Check(simulateBody, body))
   const decoded = decodePolicies(Buffer.from(JSON.stringify(body.policies)))

@@ -18,7 +18,7 @@ test('introspection answers the claims of an active token of any audience', asyn
   for (const bad of [token, 'x', `${elsewhere.token}x`]) assert.deepEqual(await introspect(bad), { active: false })
 })
 
-test('introspection takes a form, wants the broker token, and a token to look at', async (t) => {
+test('introspection requires a form, the broker token, and the token to inspect', async (t) => {
   const { mint, post, identity } = await startTestBroker(t)
   const { token } = await mint()
   const form = { 'content-type': 'application/x-www-form-urlencoded' }

@@ -81,7 +81,7 @@ function decodeUtf8(body: Uint8Array): string {
 }
 
 function decodeFormText(text: string): string {
-  // A token, the longest text of a form, holds nothing that is encoded.
+  // Tokens, the longest texts of a form, have no encoded characters.
   if (!text.includes('%') && !text.includes('+')) return text
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

@@ -58,7 +58,7 @@ test('of many binds of one token over two replicas exactly one wins', async (t) 
   assert.equal(statuses.filter((status) => status === 409).length, 39, statuses.join(' '))
 })
 
-test('a nonce of one replica is good once, on either', async (t) => {
+test('a nonce that one replica issued can be used once, on any replica', async (t) => {
   const { one, other } = await replicas(t)
   const { body } = await one.post('/v1/proof/nonce', { check: 'test' })
   const mint = { namespace: 'n', agent: 'a', session: 's', proof: { check: 'test', nonce: body.nonce } }

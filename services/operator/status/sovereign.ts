@@ -79,7 +79,7 @@ function placeOf(spec: {
 
 /**
  * The condition `SovereigntyCompliant` (docs/spec/crds.md): whether everything that an object relies on complies with the SovereigntyPolicy.
- * Null: there is none, and nothing was ever said.
+ * Returns null if there is no SovereigntyPolicy and the object never had the condition.
  */
 export function sovereignFinding(
   rules: Sovereignty | null,

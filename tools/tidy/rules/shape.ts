@@ -34,7 +34,7 @@ export const functionLines: Rule = (source) =>
       ),
     )
 
-/** More than four parameters are mixed up at the call. */
+/** With more than four parameters, callers confuse their order. */
 export const parameters: Rule = (source) =>
   functions(source)
     .filter(({ node }) => Array.isArray(node.params) && node.params.length > LIMITS.parameters)

@@ -52,7 +52,7 @@ export class StdioSupervisor {
   #isListening = false
   /** Calls that wait for the bridge. */
   readonly #waiting = new Set<() => void>()
-  /** Why the bridge ended last; null: it has not. */
+  /** Why the bridge last ended; null: it has not ended yet. */
   #problem: string | null = null
   #bridge: ChildProcess | null = null
   #sent = ''

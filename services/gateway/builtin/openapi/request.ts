@@ -147,7 +147,7 @@ function decodedOnce(text: string): string {
 
 const SEPARATORS: Partial<Record<ApiParameter['style'], string>> = { spaceDelimited: '%20', pipeDelimited: '%7C' }
 
-/** The argument that has each name in a query, or among cookies. */
+/** Arguments by the names that they have in the query or in cookies. */
 type Owners = Map<string, string>
 
 function ownersOf({ parameters }: ApiTool): Readonly<Record<'query' | 'cookie', Owners>> {

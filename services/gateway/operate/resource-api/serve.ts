@@ -118,7 +118,7 @@ export class Server {
     } catch (error) {
       log.error(
         { action: method, path, error: reasonOf(error) },
-        'an admin action could not be recorded before it is made',
+        'the record of an admin action could not be written before the action',
       )
       return false
     }

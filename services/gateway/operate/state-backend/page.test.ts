@@ -9,7 +9,7 @@ import { findings } from '../posture/index.ts'
 
 const page = readFileSync(path.join(REPOSITORY, 'docs/state-backend.md'), 'utf8')
 
-test('the gateway.json of docs/state-backend.md is valid, and leaves no risk of replicas', () => {
+test('the gateway.json of docs/state-backend.md is valid, and posture finds no risk of replicas in it', () => {
   const [, text = ''] = /^```json\n([\s\S]*?)^```/m.exec(page) ?? []
   const least = { policyFile: '/p', auditPath: '/a', upstreamsFile: '/u', identity: { publicKeyFiles: ['/k'] } }
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...least, ...JSON.parse(text) }), {

@@ -303,7 +303,7 @@ test('code can be run through the admin listener as well, only for its session',
   assert.equal(runs.length, 1)
 })
 
-test('its path is not found while it is disabled', async (t) => {
+test('the path of exec responds with 404 while exec is disabled', async (t) => {
   const { run } = await setUp(t, { exec: { enabled: false } })
   const { status, body } = await run({ code: 'x' })
   assert.deepEqual([status, body.error], [404, 'not_found'])

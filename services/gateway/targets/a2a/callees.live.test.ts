@@ -91,7 +91,7 @@ test('labels in the token of the agent are returned, such as those of a fork', a
   assert.equal(await isLabelled(one), true)
 })
 
-test('a stream labels its caller at the first event after the agent has read', async () => {
+test('a stream labels its caller at the first event after the called agent has read labelled data', async () => {
   const one = caller()
   await actFor(one)
   const gate = Promise.withResolvers<void>()

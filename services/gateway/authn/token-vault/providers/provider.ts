@@ -107,7 +107,7 @@ export class Provider {
 
   /** First tokens of a user by an identity assertion (grant `id-jag`). */
   async vouched(login: LoginTokens): Promise<Tokens | Refusal> {
-    if (this.#assertions === null) throw new Error(`provider ${this.name} has another grant`)
+    if (this.#assertions === null) throw new Error(`provider ${this.name} does not have the grant id-jag`)
     const answer = await this.#assertions.assertionFor(login)
     if (isRefusal(answer)) return answer
     const scope = this.scopes.length > 0 ? { scope: this.scopes.join(' ') } : {}

@@ -46,7 +46,7 @@ export const LEGACY_METHODS: Readonly<Record<string, string>> = {
   'agent/getAuthenticatedExtendedCard': 'GetExtendedAgentCard',
 }
 
-/** The same by the name in 1.0. 0.3 has no list of tasks. */
+/** Method names of version 0.3 by those of 1.0. Version 0.3 has no list of tasks. */
 export const LEGACY_NAMES: ReadonlyMap<string, string> = new Map(
   Object.entries(LEGACY_METHODS).map(([legacy, name]) => [name, legacy]),
 )

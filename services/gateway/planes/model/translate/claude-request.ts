@@ -243,7 +243,10 @@ function formatOf(config: unknown, options: readonly Option[]): Format {
   if (!isSet(format)) return { kind: 'text' }
   const schema = member(format, 'schema')
   if (!options.includes('response_format') || member(format, 'type') !== 'json_schema' || !isObject(schema))
-    throw new UntranslatableError(NAMES.format, 'must be a json_schema, at a provider that has such answers')
+    throw new UntranslatableError(
+      NAMES.format,
+      'must be a json_schema, and the provider must support structured output',
+    )
   return { kind: 'schema', name: 'answer', description: null, schema, strict: true }
 }
 

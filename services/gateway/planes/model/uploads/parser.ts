@@ -18,7 +18,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const LINE_END = Buffer.from('\r\n')
 const LAST_END = Buffer.from('--')
 const RETURN = 0x0d
-/** In more bytes than this a native search for the next line end pays. */
+/** Above this number of bytes, a native search for the next line end is faster. */
 const SHORT_PIECE = 16
 
 /** Returns the boundary of a content type; null: it is not `multipart/form-data`, or has no valid boundary. */
