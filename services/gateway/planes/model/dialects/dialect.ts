@@ -117,3 +117,17 @@ export interface Dialect {
   /** An error as the last event of a stream. */
   errorEvent(json: string): string
 }
+
+/** Properties of a request whose model generates no text: its tokens are at most its bytes. `model`: null unless it is a string. */
+export function inputOnly(model: unknown, bytes: Uint8Array): DialectRequest {
+  return {
+    model: typeof model === 'string' ? model : null,
+    stream: false,
+    usageAsked: false,
+    maxTokens: 0,
+    maxTokensMember: null,
+    choices: 1,
+    inputTokensAtMost: bytes.byteLength,
+    bounded: true,
+  }
+}

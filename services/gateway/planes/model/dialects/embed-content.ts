@@ -1,8 +1,7 @@
 import { isObject, type JsonObject, member } from '@plat/core'
 import type { Denial } from '../../../call/index.ts'
 import { wrong } from './checks.ts'
-import type { Dialect } from './dialect.ts'
-import { embeddingRequest } from './embeddings.ts'
+import { type Dialect, inputOnly } from './dialect.ts'
 import { generateContent, UNKNOWN, unknownIn } from './generate.ts'
 import type { ShapeFault } from './shapes.ts'
 
@@ -21,7 +20,7 @@ export const embedContent: Dialect = {
   method: 'embedContent',
   operation: 'model.embed',
   fault: (value) => requestFault(value, ''),
-  request: (bytes) => embeddingRequest(null, bytes),
+  request: (bytes) => inputOnly(null, bytes),
   answerFault: ({ embedding }) => vectorFault(embedding),
 }
 

@@ -1,22 +1,8 @@
 import { isObject, member } from '@plat/core'
 import { commonFault, isSet, wrong } from './checks.ts'
-import type { Dialect, DialectRequest } from './dialect.ts'
+import { type Dialect, inputOnly } from './dialect.ts'
 import { openai, reportOf } from './openai.ts'
 import { OPENAI_USAGE, usageFault } from './shapes.ts'
-
-/** Properties of a request for vectors, which generates no text. */
-export function embeddingRequest(model: string | null, bytes: Uint8Array): DialectRequest {
-  return {
-    model,
-    stream: false,
-    usageAsked: false,
-    maxTokens: 0,
-    maxTokensMember: null,
-    choices: 1,
-    inputTokensAtMost: bytes.byteLength,
-    bounded: true,
-  }
-}
 
 /** `embeddings` of OpenAI's API: nothing is generated, and nothing streams. */
 export const embeddings: Dialect = {
@@ -26,7 +12,7 @@ export const embeddings: Dialect = {
   tokenizer: 'openai',
   asksUsage: false,
   fault: (value) => (isSet(value.stream) ? wrong('stream', 'is not a member of this request') : commonFault(value)),
-  request: (bytes, { model }) => embeddingRequest(typeof model === 'string' ? model : null, bytes),
+  request: (bytes, { model }) => inputOnly(model, bytes),
   maxTokensMember: () => null,
   answerFault({ data, usage }) {
     if (!Array.isArray(data) || !data.every(isObject)) return 'embeddings without valid data'

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@plat/core'
 import type { Denial } from '../../../call/index.ts'
 import { isSet, wrong } from './checks.ts'
-import type { Dialect } from './dialect.ts'
+import { type Dialect, inputOnly } from './dialect.ts'
 import { partsFault } from './media.ts'
 import { openai } from './openai.ts'
 import type { ShapeFault } from './shapes.ts'
@@ -19,16 +19,7 @@ export const files: Dialect = {
   headers: ['anthropic-version', 'anthropic-beta'],
   generated: ['filename', 'error'],
   fault: (value) => purposeFault(value) ?? partsFault(value, FILE_PART),
-  request: (bytes) => ({
-    model: null,
-    stream: false,
-    usageAsked: false,
-    maxTokens: 0,
-    maxTokensMember: null,
-    choices: 1,
-    inputTokensAtMost: bytes.byteLength,
-    bounded: true,
-  }),
+  request: (bytes) => inputOnly(null, bytes),
   maxTokensMember: () => null,
   answerFault: ({ id }: JsonObject): ShapeFault =>
     typeof id === 'string' && id !== '' ? null : 'a file without an id',

@@ -3,7 +3,7 @@ import type { Denial, MediaDemand } from '../../../call/index.ts'
 import { secondsAtMost } from '../media/wave.ts'
 import type { UploadedFile } from '../uploads/read.ts'
 import { isCount, isSet, modelFault, otherModelsFault, wrong } from './checks.ts'
-import type { Dialect, DialectRequest } from './dialect.ts'
+import { type Dialect, inputOnly } from './dialect.ts'
 import { openai } from './openai.ts'
 import { type ShapeFault, usageFault } from './shapes.ts'
 
@@ -28,20 +28,6 @@ const TEXTS = [
 /** Members with one value that the gateway reads. Some providers read `n[]` in a form as `n`. */
 const SINGLE: ReadonlySet<string> = new Set([...TEXTS, 'n', 'stream', 'stream_format'])
 
-/** Properties of a request for images or sound, which generates no text that is limited. */
-function mediaRequest(bytes: Uint8Array, { model }: JsonObject): DialectRequest {
-  return {
-    model: typeof model === 'string' ? model : null,
-    stream: false,
-    usageAsked: false,
-    maxTokens: 0,
-    maxTokensMember: null,
-    choices: 1,
-    inputTokensAtMost: bytes.byteLength,
-    bounded: true,
-  }
-}
-
 function mediaFault(value: JsonObject, needed: string): Denial | null {
   for (const name of TEXTS)
     if (isSet(value[name]) && typeof value[name] !== 'string') return wrong(name, 'must be a string')
@@ -58,7 +44,7 @@ function mediaFault(value: JsonObject, needed: string): Denial | null {
 const media = {
   ...openai,
   asksUsage: false,
-  request: mediaRequest,
+  request: (bytes, { model }) => inputOnly(model, bytes),
   maxTokensMember: () => null,
   report: () => null,
   hides: () => false,
