@@ -79,6 +79,11 @@ for (const { name, node, skip } of nodes) {
       assert.deepEqual(argv, ['exit', '7'])
     })
 
+    test('a program that waits for a timer of its clock alone is not ended', async () => {
+      const { ended } = start(node, [PROGRAM, 'pause', '400'])
+      assert.equal((await ended).code, 7)
+    })
+
     test('a program that throws exits with 1 and prints the reason', async () => {
       const running = start(node, [PROGRAM, 'throw'])
       assert.equal((await running.ended).code, 1)

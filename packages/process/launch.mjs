@@ -42,6 +42,9 @@ const PARENT_CHECK_MS = 1000
 /** Pause before SIGINT is forwarded, in milliseconds: a child that ends at once has ended, and one that drains ignores the second signal. */
 const SIGINT_FORWARD_MS = 200
 
+/** Pause for which a program with nothing else to do is kept alive, in milliseconds. */
+const WAIT_MS = 250
+
 const PROJECT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 
 /**
@@ -58,10 +61,19 @@ export async function launch(mainUrl) {
   process.env.UV_THREADPOOL_SIZE ??= THREADS
   enableCompileCache()
   keepTickShape()
+  process.on('beforeExit', waitOn)
   const { main } = await import(mainUrl.href)
   const code = await main(process.argv.slice(2)).catch(refused)
   await Promise.all([flushed(process.stdout), flushed(process.stderr)])
   process.exit(code)
+}
+
+/**
+ * Keeps a program alive that has not finished and waits for a timer of its clock only, such as the pause before it connects again: those do not keep
+ * a process alive, and it would end with status 13 and no reason.
+ */
+function waitOn() {
+  setTimeout(() => {}, WAIT_MS)
 }
 
 /** What `keepTickShape` keeps. */
