@@ -380,7 +380,7 @@ test('SandboxMirrorFailing fires when decisions have not reached the sandbox dae
     at: '30m',
     notYet: '14m',
     labels: { severity: 'warning', instance: 'a', outcome: 'dropped' },
-    says: 'On a 40 decisions of ten minutes did not reach the sandbox daemon (dropped).',
+    says: 'On a 20 decisions of ten minutes did not reach the sandbox daemon (dropped).',
     on: [decisions('dropped', '0+1x400')],
     notOn: [decisions('ok', '0+1x400'), decisions('dropped', '7x400')],
   })
@@ -408,7 +408,7 @@ test('ContextEngineFailing fires when operations on contexts have failed for ten
     at: '30m',
     notYet: '9m',
     labels: { severity: 'warning', instance: 'a', op: 'error' },
-    says: 'On a 40 operations on contexts failed within ten minutes.',
+    says: 'On a 20 operations on contexts failed within ten minutes.',
     on: [failed('error', '0+1x400')],
     notOn: [failed('create', '0+1x400'), failed('error', '7x400')],
   })

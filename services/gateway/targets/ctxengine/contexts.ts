@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type Denial, deny, type Identity, isDenial, type SessionRef } from '../../call/index.ts'
-import { type Engine, type EngineEndpoint, EngineError, type SavedContext } from './engine.ts'
+import { type Engine, type EngineEndpoint, EngineError } from './engine.ts'
 
 /** Time between two sweeps, in milliseconds. */
 const SWEEP_MS = 1000
@@ -221,5 +221,3 @@ function idOf(
   const name = JSON.stringify([key, tenant, namespace, agent, session])
   return createHash('sha256').update(name).digest('hex').slice(0, ID_DIGITS)
 }
-
-export type { SavedContext }
