@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
 import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
@@ -9,7 +10,6 @@ import {
   keysPath,
   type Ledger,
   type LedgerMeter,
-  LedgerSequence,
   lastCheckpoint,
   openLedger,
   type Rec,
@@ -17,7 +17,6 @@ import {
   refuseRolledBack,
   type SealingOptions,
   type StoredCheckpoint,
-  scanPresent,
   tailLedger,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -143,23 +142,22 @@ export async function openAuditLedger(options: AuditLedgerOptions): Promise<Audi
   }
 }
 
-/** Throws if the ledger has records of another tenant: folders may have been exchanged. A damaged line is found when the ledger is opened. */
+/** Throws if the active file begins with a record of another tenant: folders may have been exchanged. A damaged line is found when the ledger is opened. */
 async function refuseForeign(path: string, tenant: string): Promise<void> {
   if (!existsSync(path)) return
-  await using sequence = await LedgerSequence.open(path)
-  let found = tenant
-  await scanPresent(sequence, {
-    from: 0,
-    onLine(buffer, start, end) {
-      const name = TENANT_OF_LINE.exec(buffer.toString('utf8', start, end))?.[1]
-      if (name !== undefined) found = name
-      return false
-    },
-  })
+  const handle = await open(path, 'r')
+  const { buffer, bytesRead } = await handle
+    .read(Buffer.alloc(FIRST_LINE_MAX_BYTES), 0, FIRST_LINE_MAX_BYTES, 0)
+    .finally(() => handle.close())
+  const line = buffer.toString('utf8', 0, bytesRead).split('\n', 1)[0] ?? ''
+  const found = TENANT_OF_LINE.exec(line)?.[1] ?? tenant
   if (found === tenant) return
   const whose = (name: string) => (name === '' ? 'the fleet' : `tenant ${name}`)
   throw new Error(`the audit ledger ${path} is of ${whose(found)}, not of ${whose(tenant)}: was it moved?`)
 }
+
+/** A record has at most 256 KiB. */
+const FIRST_LINE_MAX_BYTES = 257 * 1024
 
 /** Quotes within texts are escaped, and no member before it can contain the same. */
 const TENANT_OF_LINE = /,"tenant":"([-a-z0-9]{0,63})"[,}]/

@@ -73,3 +73,14 @@ test('a start reads no sealed segment, keeps recent records, and damage in one i
   await third.audit.close()
   await assert.rejects(opened(path, null), /is a sealed segment/)
 })
+
+test('the ledger of another tenant is not opened', async () => {
+  const path = join(tempFolder(), 'audit.jsonl')
+  const { audit } = await opened(path, null)
+  await audit.ledgers.of('').append({ kind: 'alert', reason: ',"tenant":"red",' })
+  const moved = join(tempFolder(), 'audit.jsonl')
+  writeFileSync(moved, readFileSync(path))
+  const opening = { tenant: 'red', path: moved, since: null, onRecord() {} }
+  await assert.rejects(audit.open(opening), /is of the fleet, not of tenant red: was it moved\?/)
+  await audit.close()
+})

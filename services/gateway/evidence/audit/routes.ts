@@ -50,13 +50,8 @@ export function createAuditRoutes({ of, keyring, log }: AuditRoutesOptions): Adm
     mount(context) {
       context.on('GET /v1/audit/head', async ({ query }, _reply, caller) => {
         const { path, ledger, verification } = ledgerOf(caller, query)
-        const { seq, hash } = ledger.head()
-        return {
-          seq,
-          hash,
-          checkpoint: (await lastCheckpoint(path))?.rec ?? null,
-          damagedSegments: verification?.damaged ?? [],
-        }
+        const checkpoint = (await lastCheckpoint(path))?.rec ?? null
+        return { ...ledger.head(), checkpoint, damagedSegments: verification?.damaged ?? [] }
       })
       context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
         const { path, tenant } = ledgerOf(caller, query)
