@@ -40,7 +40,10 @@ test('the flags set the address of the metrics, how often nodes are counted, and
   await until(async () => /^plat_billable_nodes\{period="current"\} 1$/m.test(await metrics()), 'a node is counted')
   server.put('/api/v1/namespaces/team/pods/two', pod('b'))
   // By default a minute passes until then.
-  await until(async () => /^plat_billable_nodes\{period="current"\} 2$/m.test(await metrics()), 'nodes are counted again')
+  await until(
+    async () => /^plat_billable_nodes\{period="current"\} 2$/m.test(await metrics()),
+    'nodes are counted again',
+  )
   session()
   await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
   assert.match(JSON.stringify(at(`${SANDBOXES}/s`).spec), /"emptyDir":\{"sizeLimit":"3Gi"\}/)

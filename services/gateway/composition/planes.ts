@@ -19,7 +19,10 @@ import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
-export function modelPlane(shared: Shared, { models, contexts, stored, budgets, revocations }: Features): BatchingPlane {
+export function modelPlane(
+  shared: Shared,
+  { models, contexts, stored, budgets, revocations }: Features,
+): BatchingPlane {
   const { config, clock, metrics, log, keep } = shared
   const { isRevoked } = revocations
   const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))

@@ -1,4 +1,4 @@
-import type { Call } from '../../../call/index.ts'
+import type { Call, Denial } from '../../../call/index.ts'
 import { ModelBody } from '../request.ts'
 import type { Speech } from '../translate/translator.ts'
 
@@ -120,4 +120,12 @@ export function batchAddress(upstream: string, method: string, id: string | null
     origin,
     path: `${base}/${encodeURIComponent(id)}${verb === 'cancel' || verb === 'results' ? `/${verb}` : ''}`,
   }
+}
+
+/** Binds calls of the provider `ctxengine` to the contexts of their sessions. */
+export interface ContextBinder {
+  /** Returns the caller's context, or why the call is refused; null without contexts. `isStale`: the engine does not know it. */
+  bind(call: Call<'identity'>, endpoint: ModelEndpoint, isStale: boolean): Promise<string | Denial> | Denial | null
+  /** The engine uses the context for another request. */
+  busy(): void
 }

@@ -1,7 +1,6 @@
 import { type Clock, isObject, isPromise, runInSlices } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import {
-  type Call,
   type Denial,
   deny,
   type FrameRun,
@@ -25,7 +24,7 @@ import { InvalidResponseError } from '../invalid.ts'
 import { ModelBody } from '../request.ts'
 import { TranslatedBytes } from '../translate/translated.ts'
 import { ByteFrames, LineFrames } from './byte-frames.ts'
-import type { Credentials, ModelEndpoint } from './endpoint.ts'
+import type { ContextBinder, Credentials, ModelEndpoint } from './endpoint.ts'
 import { asEvent, errorBody, genuine } from './genuine.ts'
 import { type Outgoing, outgoingRequest } from './outgoing.ts'
 import { failureOf, isBusy, isUnprocessed, isUnsent, unusable, waitOf } from './unusable.ts'
@@ -48,14 +47,6 @@ export interface Forwarder {
   readonly extraCA: string | null
   /** Contexts of sessions in engines. */
   readonly contexts: ContextBinder
-}
-
-/** Binds calls of the provider `ctxengine` to the contexts of their sessions. */
-export interface ContextBinder {
-  /** Returns the caller's context, or why the call is refused; null without contexts. `isStale`: the engine does not know it. */
-  bind(call: Call<'identity'>, endpoint: ModelEndpoint, isStale: boolean): Promise<string | Denial> | Denial | null
-  /** The engine uses the context for another request. */
-  busy(): void
 }
 
 /** Health of endpoints. */
