@@ -80,6 +80,7 @@ export const dashboards: readonly Dashboard[] = [
       { title: 'Health', own: health },
       { title: 'Calls', areas: ['Tools'] },
       { title: 'Limits', areas: ['Limits'] },
+      { title: 'Tenants', areas: ['Tenants'] },
     ],
   },
   {

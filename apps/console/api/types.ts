@@ -308,6 +308,18 @@ export interface Api {
     readonly body: undefined
     readonly result: undefined
   }
+  'POST /v1/contexts/{id}/checkpoint': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: { readonly name: string }
+    readonly result: { readonly name: string; readonly bytes: number; readonly sha256: string }
+  }
+  'POST /v1/contexts/{id}/restore': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: { readonly name: string }
+    readonly result: { readonly name: string; readonly bytes: number; readonly sha256: string }
+  }
   'GET /v1/evidence': {
     readonly params: {  }
     readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }

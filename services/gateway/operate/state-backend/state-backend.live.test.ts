@@ -131,6 +131,7 @@ test('500 concurrent calls at two gateways never exceed a shared cap, and use al
       'approval-arguments',
       'approval-sessions',
       'approvals',
+      'batches',
       'console-sessions',
       'files',
       'pins',
