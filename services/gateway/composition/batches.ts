@@ -12,7 +12,7 @@ import type { Targets } from './targets.ts'
 
 /** Counts and records what batches have used. */
 export function batchCharging(
-  { ids, clock, snapshots }: Shared,
+  { ids, clock, snapshots, tenancy }: Shared,
   {
     ledgers,
     budgets,
@@ -45,7 +45,7 @@ export function batchCharging(
       const settling = hold?.settle(spent)
       const recorded = ledger.append(record)
       if (costMicros > 0) charging.metered(costMicros)
-      sessions.see(record, clock.now())
+      sessions.see(record, clock.now(), tenancy.isOn ? batch.tenant : '')
       await settling
       await recorded
     },
