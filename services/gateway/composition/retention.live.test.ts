@@ -19,7 +19,8 @@ import { DAY_MS, filesOf, fill, listed, setUp, stillHere, untilPass } from './te
 
 test('a removed segment is archived and listed; chain, receipts and readers hold; and it is read again when it is copied back', async (t) => {
   // Shows D3.audit.auditRetention.archive, D3.audit.auditRetention.days, D3.metric.plat_gateway_audit_segments_left_total,
-  // D3.metric.plat_gateway_audit_segments_here and D3.metric.plat_gateway_audit_oldest_record_seconds.
+  // D3.metric.plat_gateway_audit_segments_here, D3.metric.plat_gateway_audit_segment_bytes and
+  // D3.metric.plat_gateway_audit_oldest_record_seconds.
   const s3 = await startS3(t, 'secret')
   const fixture = await setUp(t, { archive: 's3', days: 1, s3 })
   const { auditPath, audit, clock, key, gauge } = fixture
