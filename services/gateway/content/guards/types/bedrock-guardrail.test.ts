@@ -12,3 +12,14 @@ test('errors about a key file contain nothing of it', () => {
     assert.throws(ask, (error) => error instanceof Error && !error.message.includes(secret.slice(0, 5)))
   }
 })
+
+test('a confidence without a known score counts as a certain hit, also one that is a name of every object', () => {
+  const answer = (confidence: unknown) => ({
+    action: 'NONE',
+    assessments: [{ contentPolicy: { filters: [{ type: 'PROMPT_ATTACK', confidence }] } }],
+  })
+  const score = (confidence: unknown) =>
+    bedrockGuardrail(null).score(answer(confidence), { ...testGuard, category: 'PROMPT_ATTACK' })
+  assert.equal(score('MEDIUM'), 0.66)
+  for (const unknown of ['constructor', '__proto__', 'EXTREME', undefined, ['NONE']]) assert.equal(score(unknown), 1)
+})

@@ -5,7 +5,7 @@ import { at, elements } from './json.ts'
 import { type GuardType, posted } from './type.ts'
 
 /** Scores of Amazon Bedrock's confidence levels. */
-const CONFIDENCE: Readonly<Record<string, number>> = { NONE: 0, LOW: 0.33, MEDIUM: 0.66, HIGH: 1 }
+const CONFIDENCE: ReadonlyMap<unknown, number> = new Map(Object.entries({ NONE: 0, LOW: 0.33, MEDIUM: 0.66, HIGH: 1 }))
 
 /**
  * A guardrail of Amazon Bedrock (ApplyGuardrail). Any intervention counts, or with a `category` the content filter of that name,
@@ -36,7 +36,7 @@ export function bedrockGuardrail(ofEnvironment: AwsCredentials | null): GuardTyp
       if (category === '') return action === 'GUARDRAIL_INTERVENED' ? 1 : 0
       const scores = filters
         .filter((one) => at(one, 'type') === category)
-        .map((one) => CONFIDENCE[String(at(one, 'confidence'))] ?? 1)
+        .map((one) => CONFIDENCE.get(at(one, 'confidence')) ?? 1)
       return Math.max(0, ...scores)
     },
   }
