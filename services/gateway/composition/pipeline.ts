@@ -154,7 +154,7 @@ function tenantCalls(metrics: Shared['metrics']) {
   }
 }
 
-/** From the name that a caller uses to what is called, wherever it may stand. */
+/** Resolves the name that a caller uses to its target, by the plane of the call. */
 function createResolve({ residency }: Shared, features: Features & Omit<Callees, 'pins' | 'mcp'>) {
   const { servers, models, agents, sandboxes, infra } = features
   const byPlane = resolveByPlane({
