@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { kmsEnv } from '@plat/key-services/testing/environments'
 import { type KmsServer, startKms } from '@plat/key-services/testing/kms-server'
 import { randomToken, startTestService } from '@plat/testkit/processes/service'
+import { until } from '@plat/testkit/until'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
@@ -58,7 +59,9 @@ test('a broker whose key is in KMS mints, verifies and exchanges; while KMS is a
   kms.recover()
   const { body: again } = await delegate((await mint('one')).body.token, two)
   assert.equal((await jwtVerify(again.access_token, keys)).payload.plat_agent, 'two')
-  const lines = log().filter((line) => line.includes(signingKey))
+  const ofKey = () => log().filter((line) => line.includes(signingKey))
+  await until(() => ofKey().some((line) => line.includes('the key service works again')), 'the line of the recovery')
+  const lines = ofKey()
   assert.equal(lines.filter((line) => line.includes('the key service failed')).length, 1)
   assert.match(lines.join(), /"operation":"sign","error":"[^"]*KMS is not reachable.*the key service works again/)
 })
