@@ -74,7 +74,7 @@ const recordFormat = () =>
 /** Flags that `tail` and `grep` share. */
 function addFilters(command: Command): Command {
   return command
-    .option('--session <name>', 'only records of this session')
+    .option('--session <name>', 'only records of this session: its name, or <ns>/<agent>/<name>')
     .option('--agent <name>', 'only records of this agent: assistant, or default/assistant')
     .option('--denied', 'only refusals')
     .option('--calls', 'one line for each call: how it ended')

@@ -1,6 +1,6 @@
 import { rfc3339Micros } from '@plat/core'
 import type { LedgerMoment, RecordFilter } from '@plat/ledger'
-import { withoutScope } from '../shared/agent.ts'
+import { callerMembers } from '../shared/agent.ts'
 import { CommandError } from '../shared/output.ts'
 import { readTime } from '../shared/times.ts'
 
@@ -8,6 +8,7 @@ import { readTime } from '../shared/times.ts'
 export interface FilterFlags {
   /** `assistant`, or `default/assistant`. */
   readonly agent?: string
+  /** `run-1`, or `default/assistant/run-1`. */
   readonly session?: string
   readonly user?: string
   readonly server?: string
@@ -23,12 +24,11 @@ const TEXT_MAX_CHARS = 256
 
 /** Returns the filter of flags; undefined when none was given. */
 export function filterOf(flags: FilterFlags): RecordFilter | undefined {
-  const { agent: name, session, user, server, tool, decision: call, denied, calls, text } = flags
+  const { user, server, tool, decision: call, denied, calls, text } = flags
   if (text !== undefined && (text === '' || text.length > TEXT_MAX_CHARS)) {
     throw new CommandError(`-text: give 1 to ${TEXT_MAX_CHARS} characters`, 2)
   }
-  const [agent, namespace] = name === undefined ? [] : withoutScope(name, 'agent').split('/').toReversed()
-  const members = { agent, namespace, session, user, server, tool, call, denied, calls, text }
+  const members = { ...callerMembers(flags), user, server, tool, call, denied, calls, text }
   const given = Object.entries(members).filter(([, value]) => value !== undefined && value !== '')
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }

@@ -13,8 +13,8 @@ export function addEvidence(plat: Command): void {
       'Creates one object with the records of a session, an agent, a namespace or a time span. It can be verified with the\n' +
         'public keys of the checkpoints, without the ledger and the gateway.',
     )
-    .option('--session <name>', 'records of this session alone')
-    .option('--agent <name>', 'records of this agent alone')
+    .option('--session <name>', 'records of this session alone: its name, or <ns>/<agent>/<name>')
+    .option('--agent <name>', 'records of this agent alone: its name, or <ns>/<name>')
     .option('--namespace <name>', 'records of this namespace alone')
     .option('--call <id>', 'records of this call alone')
     .option('--from <when>', "from a record's number or an RFC 3339 time on")

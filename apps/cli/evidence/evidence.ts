@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import { adminBytes, adminList, adminLong } from '../shared/admin-api.ts'
+import { callerMembers } from '../shared/agent.ts'
 import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
 import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printData, printList } from '../shared/print.ts'
@@ -24,8 +25,9 @@ export type CreateOptions = GatewayOptions & { readonly [Wish in (typeof WISHES)
 /** `plat evidence create`: has the gateway seal records. */
 export async function evidenceCreate(options: CreateOptions, output: Output): Promise<number> {
   const { env } = await findGateway(options.dir)
+  const named = { ...options, ...callerMembers(options) }
   const wish = Object.fromEntries(
-    WISHES.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]] as const])),
+    WISHES.flatMap((name) => (named[name] === undefined ? [] : [[name, named[name]] as const])),
   )
   const made = await adminLong(env, '/v1/evidence', wish)
   if (!isView(made)) throw new CommandError('the response of the gateway is not an evidence object')

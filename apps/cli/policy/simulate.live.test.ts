@@ -59,7 +59,7 @@ test('plat policy simulate prints decisions that would change, and sets its exit
   })
   const changed = await simulated([allow, deny])
   assert.equal(changed.code, 3)
-  assert.match(changed.text, /default\/assistant\/s1 +notes\/write +allow +deny +default\/all: no/)
+  assert.match(changed.text, /^1 +assistant +notes\/write +allow +deny +default\/all: no +\d{4}-\d\d-\d\dT[\d:]+Z$/m)
   assert.doesNotMatch(changed.text, /notes\/read/)
   assert.match(changed.text, /2 calls: 1 same, 1 changed, 0 depend/)
   const unknown = await simulated([allow, { ...deny, when: 'args.size > 1' }])
@@ -115,4 +115,14 @@ test('plat policy simulate and explain read the resources of a folder', async ()
     printed((output) => policySimulate(options, output)),
     /toolpolicies\/default\/p\.yaml:1: spec\.rules\[0\]\.when: /,
   )
+})
+
+test('plat policy simulate prints calls that would be decided alike as one line with their count', async () => {
+  const { text } = await simulated([{ name: 'none', action: 'deny' }])
+  assert.match(text, /^1 +assistant +notes\/write/m)
+  await callTool(gateway, 'notes', 'write', {})
+  await until(async () => {
+    const again = await simulated([{ name: 'none', action: 'deny' }])
+    return again.text.split('\n').length === 4 && /^2 +assistant +notes\/write/m.test(again.text)
+  }, 'a line that counts both calls')
 })

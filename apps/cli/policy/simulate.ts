@@ -71,7 +71,7 @@ function print(items: readonly SimulatedCall[], counts: Counts, format: Format, 
     printData(output, format, { counts, items })
     return
   }
-  if (items.length > 0) printList(output, format, items, columns)
+  if (items.length > 0) printList(output, format, alike(items), columns)
   const { same, changed, needs_arguments: unknown, skipped } = counts
   const calls = same + changed + unknown
   output.out(`${calls} calls: ${same} same, ${changed} changed, ${unknown} depend on their arguments`)
@@ -80,13 +80,34 @@ function print(items: readonly SimulatedCall[], counts: Counts, format: Format, 
   if (unlisted > 0) output.out(`${unlisted} of them are not listed`)
 }
 
+/** Calls of one agent to one target that the policies would decide alike. */
+interface AlikeCalls {
+  readonly calls: number
+  /** The latest of them. */
+  readonly latest: SimulatedCall
+}
+
+/** Counts the calls that a person would read as one line, in the order of the first of each. */
+function alike(items: readonly SimulatedCall[]): readonly AlikeCalls[] {
+  const groups = new Map<string, AlikeCalls>()
+  for (const item of items) {
+    const { agent, call, was, would, rule } = columns
+    const one = { calls: 1, latest: item }
+    const key = JSON.stringify([agent, call, was, would, rule].map((column) => column(one)))
+    groups.set(key, { calls: (groups.get(key)?.calls ?? 0) + 1, latest: item })
+  }
+  return [...groups.values()]
+}
+
 const columns = {
-  at: ({ at }: SimulatedCall) => at.replace(/\.\d+Z$/, 'Z'),
-  session: ({ namespace, agent, session }: SimulatedCall) => plain(`${namespace}/${agent}/${session}`),
-  call: ({ server, tool }: SimulatedCall) => plain(tool === null ? server : `${server}/${tool}`),
-  was: ({ was }: SimulatedCall) => was.action,
-  would: ({ would, possible }: SimulatedCall) => would?.action ?? possible.join(' or '),
-  rule: ({ would }: SimulatedCall) => plain([would?.policy, would?.rule].filter(Boolean).join(': ')),
+  calls: ({ calls }: AlikeCalls) => String(calls),
+  agent: ({ latest: { namespace, agent } }: AlikeCalls) =>
+    plain(namespace === 'default' ? agent : `${namespace}/${agent}`),
+  call: ({ latest: { server, tool } }: AlikeCalls) => plain(tool === null ? server : `${server}/${tool}`),
+  was: ({ latest }: AlikeCalls) => latest.was.action,
+  would: ({ latest: { would, possible } }: AlikeCalls) => would?.action ?? possible.join(' or '),
+  rule: ({ latest: { would } }: AlikeCalls) => plain([would?.policy, would?.rule].filter(Boolean).join(': ')),
+  latest: ({ latest }: AlikeCalls) => latest.at.replace(/\.\d+Z$/, 'Z'),
 }
 
 function sum(one: Counts, other: Counts): Counts {

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
-import { readAgent } from './agent.ts'
+import { callerMembers, readAgent } from './agent.ts'
 
 /** The scopes of an agent with these fields. */
 async function scopesOf(fields: string): Promise<readonly string[]> {
@@ -35,4 +35,20 @@ test('an agent among other documents is found, with or without agent: before it,
   assert.deepEqual([(await readAgent(dir, 'a')).tier, (await readAgent(dir, 'default/b')).tier], ['tier-0', 'tier-1'])
   assert.deepEqual([(await readAgent(dir, 'agent:a')).name, (await readAgent(dir, 'agent:default/b')).name], ['a', 'b'])
   await assert.rejects(readAgent(dir, 'c'), /no agent default\/c: did you mean default\//)
+})
+
+test('a session or an agent can be named with what it belongs to, and two flags cannot name different ones', () => {
+  const named = { namespace: 'shop', agent: 'assistant', session: 'run-1' }
+  assert.deepEqual(callerMembers({ session: 'shop/assistant/run-1' }), named)
+  assert.deepEqual(callerMembers({ session: 'session:shop/assistant/run-1', agent: 'assistant' }), named)
+  assert.deepEqual(callerMembers({ session: 'run-1', agent: 'agent:shop/assistant' }), named)
+  assert.deepEqual(callerMembers({ session: 'run-1' }), { namespace: undefined, agent: undefined, session: 'run-1' })
+  assert.throws(
+    () => callerMembers({ session: 'shop/assistant/run-1', agent: 'other' }),
+    /^Error: agent: the flags name both other and assistant; give one$/,
+  )
+  assert.throws(
+    () => callerMembers({ agent: 'shop/a', namespace: 'default' }),
+    /namespace: the flags name both default/,
+  )
 })

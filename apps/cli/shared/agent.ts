@@ -25,6 +25,41 @@ export function withoutScope(reference: string, scope: 'agent' | 'session'): str
   return reference.startsWith(prefix) ? reference.slice(prefix.length) : reference
 }
 
+/** Which caller records are about, as flags of a command have it. */
+export interface CallerFlags {
+  /** `assistant` or `default/assistant`, with or without `agent:`. */
+  readonly agent?: string | undefined
+  /** `run-1`, or `default/assistant/run-1` as `plat sessions` prints it, with or without `session:`. */
+  readonly session?: string | undefined
+  readonly namespace?: string | undefined
+}
+
+/**
+ * Returns the members of a record that flags name: a session or an agent may be given with what it belongs to.
+ * @throws CommandError when two flags name different agents or namespaces
+ */
+export function callerMembers({ agent, session, namespace }: CallerFlags): CallerFlags {
+  const id = session === undefined ? [] : partsOf(withoutScope(session, 'session'), 3)
+  const name = agent === undefined ? [] : partsOf(withoutScope(agent, 'agent'), 2)
+  const one = (flag: string, ...given: readonly (string | undefined)[]) => {
+    const [first, ...others] = given.filter((value) => value !== undefined && value !== '')
+    const other = others.find((value) => value !== first)
+    if (other === undefined) return first
+    throw new CommandError(`${flag}: the flags name both ${plain(first ?? '')} and ${plain(other)}; give one`, 2)
+  }
+  return {
+    session: id.at(-1),
+    agent: one('agent', name.at(-1), id.at(-2)),
+    namespace: one('namespace', namespace, name.at(-2), id.at(-3)),
+  }
+}
+
+/** Splits a name at its slashes if it has exactly so many parts; else it is one name. */
+function partsOf(text: string, count: number): readonly string[] {
+  const parts = text.split('/')
+  return parts.length === count ? parts : [text]
+}
+
 /**
  * Reads an agent of `<dir>/resources`.
  * @throws CommandError that names the file to write.
