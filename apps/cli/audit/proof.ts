@@ -7,6 +7,7 @@ import {
   hmacKeyOf,
   type Receipt,
   readTrust,
+  receiptBeside,
   receiptFromLedger,
   SegmentListError,
   VerifyUsageError,
@@ -36,7 +37,7 @@ export async function auditProof(options: AuditProofOptions, output: Output): Pr
 
 /** @throws CommandError if the record does not exist, or no checkpoint covers it */
 async function ownReceipt(path: string, seq: string): Promise<Receipt> {
-  const receipt = await receiptFromLedger(path, Number(seq)).catch((error: unknown) => {
+  const receipt = await readReceiptOf(path, Number(seq)).catch((error: unknown) => {
     const isElsewhere = error instanceof ArchivedError || error instanceof SegmentListError
     throw new CommandError(reasonOf(error), isElsewhere ? EXIT.failed : EXIT_CODES.broken)
   })
@@ -46,6 +47,18 @@ async function ownReceipt(path: string, seq: string): Promise<Receipt> {
     `no checkpoint covers record ${seq} yet; the gateway makes them with auditCheckpointKey`,
     EXIT_CODES.unproven,
   )
+}
+
+/**
+ * Reads the tree beside the ledger, which is fast and has the hashes of records whose segments left. Where it is missing or of another ledger, all records
+ * are hashed.
+ */
+async function readReceiptOf(path: string, seq: number): ReturnType<typeof receiptFromLedger> {
+  const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
+    if (error instanceof ArchivedError) throw error
+    return null
+  })
+  return typeof receipt === 'object' && receipt !== null ? receipt : receiptFromLedger(path, seq)
 }
 
 /** The receipt of a record by the admin API. @throws AdminRefusalError `not_found` likewise */

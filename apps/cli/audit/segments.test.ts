@@ -3,7 +3,7 @@ import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
-import { compressInThread, keysPath, segmentsPath } from '@plat/ledger'
+import { compressInThread, keysPath, segmentsPath, verifyReceipt } from '@plat/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { type SegmentedLedger, writeSegments } from '@plat/testkit/segments'
 import { CommandError, type Output } from '../shared/output.ts'
@@ -72,7 +72,7 @@ test('a search, an export and a decision say which records left, and where they 
   assert.equal(proved.code, 1)
   assert.match(
     proved.err.join('\n'),
-    /records 0 to 12 are archived at s3:\/\/bucket\/plat\/one.jsonl .*copy that file back/,
+    /records 13 to 25 are archived at s3:\/\/bucket\/plat\/two.jsonl .*copy that file back/,
   )
   assert.deepEqual([(await tail()).code, (await tail()).out.length], [0, 26])
   // Nothing of a later range left.
@@ -120,6 +120,19 @@ test('each command names a segment that is missing or damaged in one line, with 
     if (verified === 3)
       assert.equal(basename(JSON.parse(out[0] ?? '').place.path).replace('.zst', ''), basename(second))
   }
+})
+
+test('a record is proven though a segment after it left, with the tree beside the ledger', async () => {
+  const { path, leave, files } = await ledgerOf()
+  leave(1, { archive: 's3://bucket/plat/two.jsonl', checkpoint: files.at(-1)?.lines[0] ?? '' })
+  const { out, code } = await run((output) => auditProof({ path, seq: '3', output: 'json' }, output))
+  assert.equal(code, 0)
+  const trust = { keys: [signer.publicKey], hmacKey: null }
+  const found = verifyReceipt(JSON.parse(out.join('\n')), trust)
+  assert.ok(typeof found === 'object' && found.signed === true && found.seq === 3, JSON.stringify(found))
+  rmSync(`${path}.tree`)
+  const without = await run((output) => auditProof({ path, seq: '3', output: 'json' }, output))
+  assert.match(without.err[0] ?? '', /records 13 to 25 are archived/)
 })
 
 test('a list of what left that is missing is named, and without it the ledger is read again when the other list is moved away', async () => {

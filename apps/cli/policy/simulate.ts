@@ -42,6 +42,7 @@ export async function policySimulate(
   if (from === null) throw new CommandError(`-since ${since}: must be a time such as 24h, or 2026-11-20T00:00:00Z`)
   const bar = progressBar(screen, { least: LONG_MS })
   const items: SimulatedCall[] = []
+  const left: Simulation['left'][number][] = []
   let counts: Counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
   const query = {
     policies,
@@ -55,6 +56,7 @@ export async function policySimulate(
       const page = await admin(env, 'POST', '/v1/policies/simulate', body)
       if (!isSimulation(page)) throw new CommandError('the response of the gateway is not a simulation')
       counts = sum(counts, page.counts)
+      left.push(...page.left)
       items.push(...page.items.slice(0, MAX_LISTED - items.length))
       if (page.through !== null) bar.show(Date.parse(page.through.at) - from, now - from)
       cursor = page.nextCursor
@@ -62,13 +64,22 @@ export async function policySimulate(
   } finally {
     bar.clear()
   }
-  print(items, counts, format, output)
+  print(items, { counts, left }, format, output)
+  for (const { first, last } of left)
+    output.err(
+      `records ${first} to ${last} left the disk (auditRetention) and were not evaluated; plat audit verify says where they are`,
+    )
   return counts.changed + counts.needs_arguments === 0 ? 0 : EXIT.found
 }
 
-function print(items: readonly SimulatedCall[], counts: Counts, format: Format, output: Output): void {
+function print(
+  items: readonly SimulatedCall[],
+  { counts, left }: Pick<Simulation, 'counts' | 'left'>,
+  format: Format,
+  output: Output,
+): void {
   if (format !== 'table') {
-    printData(output, format, { counts, items })
+    printData(output, format, { counts, left, items })
     return
   }
   if (items.length > 0) printList(output, format, alike(items), columns)

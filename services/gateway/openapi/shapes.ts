@@ -250,6 +250,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       counts: Type.Object({ same: whole(), changed: whole(), needs_arguments: whole(), skipped: whole() }),
       items: Type.Array(simulated),
       through: orNull(Type.Object({ seq: whole(), at: time() })),
+      left: Type.Array(Type.Object({ first: whole(), last: whole() })),
       nextCursor: orNull(text()),
     }),
   },

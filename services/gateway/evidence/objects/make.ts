@@ -76,7 +76,8 @@ export class EvidenceMaker {
     })
     const found = await gathering.catch((error: unknown) => {
       if (!(error instanceof ArchivedError)) throw error
-      throw new AdminError('conflict', `${error.message}: copy them back, or request a range without them`)
+      const or = error.segment.archive === null ? ';' : ', or'
+      throw new AdminError('conflict', `${error.message}${or} request a range without them`)
     })
     if ('why' in found) throw found.why === 'none' ? NOTHING() : tooMuch(maxBytes, found.seq)
     const { lines, proofs, checkpoint, anchor } = found

@@ -57,7 +57,8 @@ export function createSimulation(parts: SimulationParts): { readonly routes: Adm
           const to = momentOf('until', until)
           const candidate = await candidates.of(request.policies)
           const sees = (namespace: string) => caller.sees(namespace, tenant)
-          const replay = { from: from ?? 0, to, limit, agent, show: new Set(show), sees, auditPath }
+          const range = { from: from ?? 0, to, isFirst: cursor === undefined, limit }
+          const replay = { ...range, agent, show: new Set(show), sees, auditPath }
           return await simulate(candidate, replay, parts)
         })
         context.on('POST /v1/policies/try', async ({ body }, _reply, caller) => {

@@ -9,7 +9,10 @@ import { tempFolder } from '@plat/testkit/local'
 import { callTool } from '@plat/testkit/mcp/call'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { testPolicy } from '@plat/testkit/policies'
+import { writeSegments } from '@plat/testkit/segments'
 import { until } from '@plat/testkit/until'
+import { CandidatePolicies } from './candidate.ts'
+import { type Replay, simulate } from './simulate.ts'
 import type { SimulatedCall, Simulation } from './view.ts'
 
 const TOKEN = 'the-admin-token-of-this-test-1234567890'
@@ -186,4 +189,20 @@ test('a call that is not made is judged by the policies in force, or by others, 
   assert.equal((await tried({ tool: 'read', policies: { version: 9 } })).status, 400)
   assert.equal((await tried({ tool: 'read' }, 'wrong')).status, 401)
   assert.equal(lastRecords().length, before)
+})
+
+test('a simulation says which records of its range left the disk, and were not evaluated', async () => {
+  const path = join(tempFolder(), 'audit.jsonl')
+  const { leave } = await writeSegments(path, { segments: 3, records: 12 })
+  leave(0, { archive: 's3://bucket/one.jsonl', checkpoint: '{}' })
+  leave(1, { archive: null, checkpoint: '{}' })
+  const range = { from: 0, to: null, isFirst: true, limit: 1_000, agent: null, show: new Set<never>() }
+  const parts = { ledgerOf: () => path, sinksOf: () => [], captured: async () => null }
+  const compiled = CandidatePolicies.compile({ ...candidate(allow), version: 1, policies: [] }, null)
+  assert.ok(compiled instanceof CandidatePolicies)
+  const of = (more: Partial<Replay>) =>
+    simulate(compiled, { ...range, auditPath: path, sees: () => true, ...more }, parts)
+  assert.deepEqual((await of({})).left, [{ first: 0, last: 25 }])
+  assert.deepEqual((await of({ from: 30 })).left, [])
+  assert.deepEqual((await of({ isFirst: false, from: 20 })).left, [])
 })

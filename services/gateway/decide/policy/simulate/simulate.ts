@@ -1,4 +1,4 @@
-import { ledgerPage } from '@plat/ledger'
+import { ledgerPage, leftRecords } from '@plat/ledger'
 import type { CandidatePolicies } from './candidate.ts'
 import { endsCall, type Recorded, recorded, type SinksOf } from './recorded.ts'
 import type { Comparison, SimulatedCall, Simulation } from './view.ts'
@@ -19,6 +19,8 @@ export interface Replay {
   /** A record's number, or a time in the format of records. */
   readonly from: number | { readonly at: string }
   readonly to: { readonly at: string } | null
+  /** The first page of its range. */
+  readonly isFirst: boolean
   /** Number of records to read. */
   readonly limit: number
   /** Null: all agents. */
@@ -39,9 +41,11 @@ export async function simulate(
   const counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
   const items: SimulatedCall[] = []
   let { from } = replay
+  const gone = replay.isFirst ? await leftRecords(replay.auditPath, replay) : []
+  const left = gone.map(({ first, last }) => ({ first, last }))
   let through: Simulation['through'] = null
-  for (let left = replay.limit; left > 0; ) {
-    const limit = Math.min(left, SLICE_RECORDS)
+  for (let unread = replay.limit; unread > 0; ) {
+    const limit = Math.min(unread, SLICE_RECORDS)
     const page = await ledgerPage(replay.auditPath, { from, to: replay.to, limit, wants: () => true })
     for (const { seq, rec } of page.items) {
       through = { seq, at: String(rec.at) }
@@ -55,11 +59,11 @@ export async function simulate(
       counts[item.verdict]++
       if (replay.show.has(item.verdict)) items.push(item)
     }
-    left -= limit
-    if (page.next === null) return { counts, items, through, nextCursor: null }
+    unread -= limit
+    if (page.next === null) return { counts, items, through, left, nextCursor: null }
     from = page.next
   }
-  return { counts, items, through, nextCursor: String(from) }
+  return { counts, items, through, left, nextCursor: String(from) }
 }
 
 function isAskedFor(rec: Readonly<Record<string, unknown>>, { agent, sees }: Replay): boolean {

@@ -41,6 +41,8 @@ export interface Simulation {
   readonly items: readonly SimulatedCall[]
   /** The last record that was read; null: none. */
   readonly through: { readonly seq: number; readonly at: string } | null
+  /** Of the first page: records of the whole range whose segments left the disk, so that their calls are not evaluated. */
+  readonly left: readonly { readonly first: number; readonly last: number }[]
   /** `cursor` of the next page; null at the end. */
   readonly nextCursor: string | null
 }
@@ -48,5 +50,6 @@ export interface Simulation {
 /** Returns whether a value is a response of `POST /v1/policies/simulate`. */
 export function isSimulation(value: unknown): value is Simulation {
   if (typeof value !== 'object' || value === null) return false
-  return 'counts' in value && 'items' in value && Array.isArray(value.items) && 'nextCursor' in value
+  const hasLists = 'items' in value && Array.isArray(value.items) && 'left' in value && Array.isArray(value.left)
+  return hasLists && 'counts' in value && 'nextCursor' in value
 }
