@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { appendAnchor, appendCheckpoint, fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { timeOfRecord, writeSegments } from '@plat/testkit/segments'
 import { readCheckpointRecord } from '../proof/checkpoint.ts'
 import { TreeGrower } from '../proof/grower.ts'
 import { lastCheckpoint } from '../proof/stored-checkpoint.ts'
@@ -158,4 +159,20 @@ test('an object whose line counts differ from its head is refused', async () => 
     )
   const large = { ...head, by: 'a'.repeat(1024 * 1024) }
   assert.equal(await judged({ ...parts, head: large }), 'its first line is not a head of an evidence object')
+})
+
+test('records are gathered from a range without segments that left, and from no range with one', async () => {
+  const path = join(folder, 'left.jsonl')
+  const { leave, files } = await writeSegments(path, { segments: 3, records: 12, signer })
+  leave(1, { archive: 's3://bucket/two.jsonl', checkpoint: files.at(-1)?.lines[0] ?? '' })
+  const checkpoint = (await lastCheckpoint(path))?.rec ?? assert.fail()
+  const query = { from: 0, to: null, wants: () => true, checkpoint, maxBytes: 1_000_000 }
+  const gather = (own: Partial<EvidenceQuery>) => gatherEvidence(path, { ...query, ...own })
+  for (const to of [12, { at: timeOfRecord(12) }]) {
+    const found = await gather({ to })
+    assert.ok('lines' in found && found.lines.length === 13, JSON.stringify(to))
+    assert.equal(typeof (await judged(partsOf(found))), 'object')
+  }
+  await assert.rejects(gather({}), /records 13 to 25 are archived/)
+  await assert.rejects(gather({ from: 3, to: 13 }), /records 13 to 25 are archived/)
 })

@@ -1,13 +1,15 @@
 import type { JsonObject } from '@plat/core'
 import { readRawLine } from '../format.ts'
-import { scanLines } from '../lines.ts'
+import type { ScanOptions } from '../lines.ts'
 import { isPast, jsonOf, type LedgerMoment } from '../moment.ts'
 import { isLogAnchor } from '../proof/anchor.ts'
 import { inclusionPath, rootOfPath } from '../proof/inclusion.ts'
 import { treePath } from '../proof/stored-checkpoint.ts'
 import { leafHash } from '../proof/tree.ts'
 import { TreeFile } from '../proof/tree-file.ts'
-import { LedgerSequence } from '../sequence/sequence.ts'
+import { scanPresent } from '../sequence/scan.ts'
+import { type LedgerSegment, startsAfter } from '../sequence/segment-entry.ts'
+import { ArchivedError, LedgerSequence } from '../sequence/sequence.ts'
 import type { RunProof } from './object.ts'
 
 /** Selects the records of an evidence object. */
@@ -65,7 +67,10 @@ export async function gatherEvidence(path: string, query: EvidenceQuery): Promis
   return { from, to, lines: found.wanted.map(({ line }) => line), proofs, checkpoint, anchor: anchored && anchor }
 }
 
-/** One pass: the range first, and the records after it up to the checkpoint for an anchor only. */
+/**
+ * One pass: the range first, and the records after it up to the checkpoint for an anchor only, without segments that left.
+ * @throws ArchivedError when a segment of the range left
+ */
 async function scan(
   sequence: LedgerSequence,
   { from, to, wants, checkpoint, maxBytes }: EvidenceQuery,
@@ -76,7 +81,8 @@ async function scan(
   let isIn = true
   let tooMuch = false
   const anchors: JsonObject[] = []
-  await scanLines(sequence, {
+  const isAfterRange = (segment: LedgerSegment) => segment.first > upTo || (to !== null && startsAfter(segment, to))
+  const options: ScanOptions = {
     from: await sequence.startOf(from),
     onLine(buffer, start, end) {
       const text = buffer.subarray(start, end)
@@ -95,14 +101,19 @@ async function scan(
       tooMuch = bytes > maxBytes
       return !tooMuch
     },
-  })
+  }
+  await scanPresent(sequence, options, isAfterRange)
   if (tooMuch) return { why: 'too much', seq: last } as const
   if (wanted.length === 0) return { why: 'none' } as const
   return { wanted, bytes, from: first, to: last, anchor: anchors.at(-1) ?? null }
 }
 
+/** Returns a record; null when it does not exist, or its segment left. */
 async function recordAt(sequence: LedgerSequence, seq: number): Promise<JsonObject | null> {
-  const found = await sequence.lineOf(seq)
+  const found = await sequence.lineOf(seq).catch((error: unknown) => {
+    if (error instanceof ArchivedError) return null
+    throw error
+  })
   return found === null ? null : (jsonOf(found.line)?.rec ?? null)
 }
 

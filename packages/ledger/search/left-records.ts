@@ -1,5 +1,5 @@
 import type { LedgerMoment } from '../moment.ts'
-import type { LedgerSegment } from '../sequence/segment-entry.ts'
+import { type LedgerSegment, startsAfter } from '../sequence/segment-entry.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import type { ArchivedRecords } from '../verify/finding.ts'
 import { commonPlace } from '../verify/report.ts'
@@ -17,7 +17,7 @@ export async function leftRecords(
   for (const { first, leftUpTo } of sequence.parts) {
     if (leftUpTo === null) continue
     const [begin, end] = [await sequence.segmentOf(first), await sequence.segmentOf(leftUpTo)]
-    if (isAfter(from, leftUpTo, end) || isBefore(to, first, begin)) continue
+    if (isAfter(from, leftUpTo, end) || (to !== null && startsAfter({ first, from: begin?.from ?? '' }, to))) continue
     const [one, other] = [begin?.archive ?? null, end?.archive ?? null]
     left.push({ first, last: leftUpTo, archive: commonPlace(one, other) ?? one ?? other })
   }
@@ -27,10 +27,4 @@ export async function leftRecords(
 /** Returns whether a range begins after records that left. */
 function isAfter(from: LedgerMoment, last: number, segment: LedgerSegment | null): boolean {
   return typeof from === 'number' ? from > last : segment !== null && segment.to < from.at
-}
-
-/** Returns whether a range ends before records that left. */
-function isBefore(to: LedgerMoment | null, first: number, segment: LedgerSegment | null): boolean {
-  if (to === null) return false
-  return typeof to === 'number' ? to < first : segment !== null && segment.from > to.at
 }

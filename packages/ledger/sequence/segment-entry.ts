@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { isObject } from '@plat/core'
+import type { LedgerMoment } from '../moment.ts'
 import { COMPRESSED } from './compressed-file.ts'
 
 /** A sealed segment of a ledger: a file that is no longer written. */
@@ -29,6 +30,11 @@ export interface LedgerSegment {
 
 /** An entry of a list; lists of earlier versions do not state positions. */
 export type ListedSegment = Omit<LedgerSegment, 'offset'> & { readonly offset: number | null }
+
+/** Returns whether all records of a segment are after a moment. */
+export function startsAfter({ first, from }: Pick<LedgerSegment, 'first' | 'from'>, moment: LedgerMoment): boolean {
+  return typeof moment === 'number' ? first > moment : from > moment.at
+}
 
 /** File with the list of sealed segments, rebuilt from the segments when it is missing. */
 export function segmentsPath(ledgerPath: string): string {
