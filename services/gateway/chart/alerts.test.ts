@@ -112,7 +112,7 @@ test('every alert links to its section of the runbooks', () => {
 test('series of the gateway have the labels and can have the values that rules use', () => {
   let queries = 0
   for (const { expr } of groups.flatMap(({ rules }) => rules)) {
-    for (const [, name = '', matchers = ''] of expr.matchAll(/\b(plat_gateway_[a-z_]+)(?:\{([^}]*)\})?/g)) {
+    for (const [, name = '', matchers = ''] of expr.matchAll(/\b(plat_gateway_[a-z0-9_]+)(?:\{([^}]*)\})?/g)) {
       const row = rows.find((one) => one.name === name.replace(/_(?:bucket|count|sum)$/, '')) ?? null
       if (row === null) continue
       for (const [, label = '', value = ''] of matchers.matchAll(/(\w+)(?:=~|!=|=)"([^"]*)"/g)) {
