@@ -3,7 +3,9 @@ import type { TestPlace } from './test-places.ts'
 const GATEWAY = 'services/gateway'
 const RESPONSES = `${GATEWAY}/planes/mcp/responses.live.test.ts`
 const CLIENT = 'packages/http/client/client.live.test.ts'
-const QUORUM = `${GATEWAY}/decide/approvals/quorum/quorum.test.ts`
+const QUORUM = `${GATEWAY}/decide/approvals/quorum/quorum.live.test.ts`
+const HIDDEN = `${GATEWAY}/decide/policy/hidden-content.live.test.ts`
+const COLLATERAL = 'services/identity/proof/tee/collateral.live.test.ts'
 const AUTHORITY = `${GATEWAY}/decide/revocations/authority.live.test.ts`
 const RESIDENCY = `${GATEWAY}/decide/residency/residency.live.test.ts`
 const FAILOVER = `${GATEWAY}/planes/model/upstream/failover.live.test.ts`
@@ -80,6 +82,22 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     'test/hostile/broker-memory.live.test.ts',
     '80 connections without a token that send one-byte chunks leave the broker at most 64 MiB above idle, and are refused',
   ],
+  'a number of tens of thousands of digits': [
+    `${GATEWAY}/planes/long-numbers.live.test.ts`,
+    'a number with more digits than any amount has is refused in requests and responses of every plane',
+  ],
+  'connections that leave none for other peers': [
+    'packages/http/serve/connections/peers.live.test.ts',
+    'a peer at its connection limit gets no more connections, while another peer is served',
+  ],
+  'tasks of one agent that fill the table of all': [
+    `${GATEWAY}/planes/a2a/shares.live.test.ts`,
+    'an agent that created as many tasks as its share gets no more, while another agent does',
+  ],
+  'names that resolve slowly, and delay those of other callers': [
+    'packages/http/dial/name-lookups.test.ts',
+    'slow names of one caller do not delay the names of another',
+  ],
   'names as long as a body, in every record of a call': [
     `${GATEWAY}/planes/mcp/long-names.live.test.ts`,
     'a caller cannot fill the ledger or a response with names as long as its body',
@@ -102,8 +120,8 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     'revoking an agent or a session ends its delegations and forks, also with tokens issued since',
   ],
   'a new session for each token of an external login': [
-    `${GATEWAY}/authn/identity/issuers/issuers.test.ts`,
-    'a refreshed token stays in its session, and another subject, client or login gets another one',
+    `${GATEWAY}/authn/identity/issuers/refreshed.live.test.ts`,
+    'the labels of an external caller stay when it refreshes its token, which names no login',
   ],
   'a region that is not in the allowed jurisdiction': [
     RESIDENCY,
@@ -127,16 +145,24 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
   ],
   'an approver who lost the group before the release': [
     QUORUM,
+    'an approver whose next login lacks the group does not count when the call is released again',
+  ],
+  'an approval rule that became stricter before the release': [
+    `${GATEWAY}/decide/approvals/quorum/quorum.test.ts`,
     'quorum and approvers are checked again at release; if they fail, an identical call starts a new approval',
   ],
   'self-approval under another name': [
     QUORUM,
-    'the user of a session cannot approve under any other name: another claim, an alias, a chat',
+    'the user of a session cannot approve its call with a login that has another name',
   ],
-  'one person who votes twice': [QUORUM, 'a person who votes through two channels counts once'],
+  'one person who votes twice': [QUORUM, 'a person with two logins counts once in a quorum of two'],
   'an approval of arguments that no approver saw whole': [
     `${GATEWAY}/operate/notifications/callbacks/callbacks.live.test.ts`,
     'arguments too long for a message cannot be approved there: no button, no command, no callback',
+  ],
+  'arguments that a terminal cuts before they are approved': [
+    'apps/cli/approvals/watch.test.ts',
+    'arguments are shown whole, and what is cut is not approved by a key',
   ],
   'a user who was prompted and said nothing': [
     `${GATEWAY}/authn/ciba/errors.test.ts`,
@@ -147,12 +173,16 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     'a message to the outgoing webhook of Teams decides, and gets a reply',
   ],
   'members that are forwarded and that policies do not see': [
-    `${GATEWAY}/planes/mcp/read.test.ts`,
-    'policies see all of _meta and the responses to server requests, in both eras',
+    HIDDEN,
+    'content beside the arguments that is forwarded is judged by policies: _meta and responses to server requests',
+  ],
+  'a condition of a policy that costs more than its message may': [
+    HIDDEN,
+    'a condition over more arguments than its cost budget allows is given up, and a deny then denies',
   ],
   'a token exchanged for an audience of another namespace': [
-    `${GATEWAY}/authn/credentials/audiences.test.ts`,
-    'a server of another namespace gets an exchanged token only for an audience that is listed for its namespace',
+    `${GATEWAY}/authn/credentials/audiences.live.test.ts`,
+    'a server of another namespace receives a token of the user only for an audience listed for its namespace',
   ],
   'a certificate of another trust domain': [
     `${GATEWAY}/operate/listeners/svid.live.test.ts`,
@@ -162,13 +192,13 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     `${GATEWAY}/planes/model/upstream/address.live.test.ts`,
     'providers with the same address have separate paths and circuits',
   ],
-  'a TEE below its minimum, or with a migration agent': [
-    'services/identity/proof/tee/collateral.test.ts',
-    'a migration agent and SEPT_VE are accepted only where the flags say so',
+  'an SEV-SNP machine that can be debugged or migrated, or is below the minimum TCB or revoked': [
+    COLLATERAL,
+    'a broker mints nothing for an SEV-SNP machine that may migrate or be debugged, or is outdated or revoked',
   ],
-  'a TEE with a revoked or outdated TCB': [
-    'services/identity/proof/tee/collateral.test.ts',
-    'the TCB status of the platform must be one that is allowed',
+  'a TDX machine that can be debugged, or has an outdated TCB or a revoked certificate': [
+    COLLATERAL,
+    'a broker mints nothing for a TDX machine that may be debugged, or is outdated or revoked',
   ],
   'a change by the admin API that no record shows': [
     `${GATEWAY}/admin/admin.live.test.ts`,
@@ -212,9 +242,13 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     FAILOVER,
     'a route with one endpoint refuses calls above its requests per minute without forwarding them',
   ],
+  'a short value that a custom detector names': [
+    HIDDEN,
+    'a custom detector finds short values in strings, names and numbers of a call',
+  ],
   'a value that one kind of redaction finds and another one does not': [
     `${GATEWAY}/content/dlp/redaction.test.ts`,
-    'a custom detector finds what it names however short, in strings, names and literals',
+    'a text in pieces and the same text in one piece lose the same, also where characters are escaped',
   ],
   'text like base64 that is not searched': [
     `${GATEWAY}/content/dlp/dlp.live.test.ts`,
@@ -257,6 +291,18 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
   'a gateway that is ready while it denies': [
     `${GATEWAY}/composition/readiness.live.test.ts`,
     'while the list of revocations is broken /readyz says so, and a denied MCP call has status 503 and its JSON-RPC error',
+  ],
+  'calls in flight at the end of a shutdown': [
+    `${GATEWAY}/operate/listeners/drain.live.test.ts`,
+    'calls in flight at the end of the drain time get a retryable error',
+  ],
+  'a full disk below the lists of segments': [
+    `${GATEWAY}/evidence/audit/audit.test.ts`,
+    'a full disk under the lists of segments is counted and logged, records go on, and both lists are written when there is room',
+  ],
+  'a ledger that grows without end': [
+    `${GATEWAY}/composition/retention.live.test.ts`,
+    'a removed segment is archived and listed; chain, receipts and readers hold; and it is read again when it is copied back',
   ],
   'an error of the gateway that is not logged': [`${GATEWAY}/planes/bugs.test.ts`, 'a bug of the gateway in '],
   'a ledger whose end was cut off': [

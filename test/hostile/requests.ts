@@ -143,6 +143,14 @@ export const PLAN_REQUESTS: readonly HostileRequest[] = [
       return whole(at, `{"format_version":"1.2","resource_changes":${list(change, 15 * MIB)}}`)
     },
   },
+  {
+    name: 'a plan of addresses in as many modules as they may have',
+    make: (at) => {
+      const address = `${'module.a.'.repeat(64)}aws_instance.a`
+      const change = `{"address":"${address}","type":"aws_instance","mode":"managed","change":{"actions":["delete"]}}`
+      return whole(at, `{"format_version":"1.2","resource_changes":${list(change, 15 * MIB)}}`)
+    },
+  },
 ]
 
 /** An upload in pieces: a file that begins its boundary again and again, and a form of very many parts. */

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { sign } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { createAuthority, der, derOid, type Issued } from '@plat/testkit/authority'
+import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import { type SnpOptions, snpReport } from '@plat/testkit/tee/snp'
 import {
@@ -15,9 +14,9 @@ import {
   tdxQuote,
 } from '@plat/testkit/tee/tdx'
 import { type TeeSettings, teeCheck } from '../tee.ts'
+import { type CrlOptions, testCrl } from '../testing/crl.ts'
 import { context, NONCE, proofOf, testParts } from '../testing/suite.ts'
 import { readCertificate } from '../x509/certificate.ts'
-import { serialOf, subjectOf } from '../x509/crl.ts'
 import type { CollateralSettings } from './collateral.ts'
 import type { TcbComponent } from './snp.ts'
 
@@ -42,41 +41,7 @@ function fileOf(content: string | Buffer): string {
 
 const ROOTS = { amd: fileOf(`${amd.pem}\n${ask.pem}`), intel: fileOf(intel.pem) }
 
-interface CrlOptions {
-  readonly revoked?: readonly Issued[]
-  readonly issuedAt?: number
-  readonly nextUpdate?: number
-  /** Another key than that of the issuer. */
-  readonly signedBy?: Issued
-  readonly critical?: boolean
-}
-
-const certificateOf = (issued: Issued) => readCertificate(issued.der) ?? assert.fail('no certificate')
-const utc = (ms: number) => der(0x17, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`))
-
-/** A revocation list of an issuer, in DER. */
-function crlOf(issuer: Issued, overrides: CrlOptions = {}): string {
-  const { revoked = [], issuedAt = NOW - HOUR_MS, nextUpdate = NOW + DAY_MS, signedBy = issuer, critical } = overrides
-  const isRsa = issuer.privateKey.asymmetricKeyType === 'rsa'
-  const algorithm = der(0x30, derOid(isRsa ? '1.2.840.113549.1.1.11' : '1.2.840.10045.4.3.2'))
-  const entries = revoked.map((one) => {
-    const serial = serialOf(certificateOf(one))
-    return der(0x30, der(0x02, Buffer.from(serial.padStart(serial.length + (serial.length % 2), '0'), 'hex')), utc(NOW))
-  })
-  const extension = der(0x30, derOid('2.5.29.28'), der(0x01, Buffer.from([0xff])), der(0x04, der(0x30)))
-  const tbs = der(
-    0x30,
-    der(0x02, Buffer.from([1])),
-    algorithm,
-    subjectOf(certificateOf(issuer)),
-    utc(issuedAt),
-    utc(nextUpdate),
-    ...(entries.length > 0 ? [der(0x30, ...entries)] : []),
-    ...(critical === true ? [der(0xa0, der(0x30, extension))] : []),
-  )
-  const signature = sign('sha256', tbs, signedBy.privateKey)
-  return fileOf(der(0x30, tbs, algorithm, der(0x03, Buffer.from([0]), signature)))
-}
+const crlOf = (issuer: Issued, options: Partial<CrlOptions> = {}) => fileOf(testCrl(issuer, { now: NOW, ...options }))
 
 const NO_COLLATERAL: CollateralSettings = {
   ...{ snpCrls: [], tdxCrls: [], tcbInfos: [], tcbSigner: '', tcbStatuses: new Set(['UpToDate']), maxAgeMs: 0 },
