@@ -287,6 +287,14 @@ export const gatewayMetricRows = [
       reason: ['unavailable', 'refused', 'overloaded'],
     }),
   }),
+  ...metricRows(
+    { ...keyServices, feature: 'tokenVault' },
+    {
+      plat_gateway_token_vault_pending_removals: gauge(
+        'Accounts of revoked users that could not be removed yet, for example because the key service is unavailable',
+      ),
+    },
+  ),
   ...metricRows(anchors, {
     plat_gateway_audit_anchor_seq: gauge('The last record that a checkpoint in the transparency log covers'),
     plat_gateway_audit_anchors_total: counter('Checkpoints put into the transparency log'),

@@ -37,6 +37,7 @@ export function keyServiceMeter(metrics: GatewayMetrics): (result: KeyCallResult
 const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile', 'tenantsFile'] as const
 /** Blocks that are switched on by `enabled`. */
 const FEATURE_BLOCKS = [
+  'tokenVault',
   'transparencyLog',
   'web',
   'egress',

@@ -304,6 +304,10 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     `${GATEWAY}/composition/retention.live.test.ts`,
     'a removed segment is archived and listed; chain, receipts and readers hold; and it is read again when it is copied back',
   ],
+  'a user who is revoked while the key service of connected accounts is unavailable': [
+    `${GATEWAY}/authn/token-vault/key-service.live.test.ts`,
+    'accounts of users who are revoked while the key service is away are removed when it is back',
+  ],
   'an error of the gateway that is not logged': [`${GATEWAY}/planes/bugs.test.ts`, 'a bug of the gateway in '],
   'a ledger whose end was cut off': [
     'apps/cli/audit/audit.test.ts',

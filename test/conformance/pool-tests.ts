@@ -56,6 +56,10 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     `${GATEWAY}/planes/mcp/tasks/tasks.test.ts`,
     'a session at its share of tasks gets no more, while another session does; an ended task is forgotten after an hour',
   ],
+  unknown_ids: [
+    `${GATEWAY}/call/bindings/look-ups.test.ts`,
+    'a session that guesses ids uses its share of reads for a second, while others look up',
+  ],
   stored_responses: [
     `${GATEWAY}/targets/models/stored/contents.test.ts`,
     'an agent at its share of stored responses loses only its oldest for a new one, while another agent loses none',

@@ -151,6 +151,17 @@ export const poolTable = {
     age: 'a day after the last use; an hour when the task has ended',
     refused: '`rate_limited`; of a full pool `state_unavailable`; the task is cancelled at its server',
   },
+  unknown_ids: {
+    services: ['gateway'],
+    counts: 'look-ups of tasks that are unknown at a replica and may be new at another one (`stateBackend`)',
+    total: 256,
+    shares: [
+      { of: 'agent', max: 32 },
+      { of: 'session', max: 8 },
+    ],
+    age: 'a second',
+    refused: 'nothing; the task is unknown until the next poll (`pollMillis`)',
+  },
   stored_responses: {
     services: ['gateway'],
     counts: 'responses, their items and containers that model providers store',

@@ -15,6 +15,7 @@ import { createKeyServices, type KeyServices } from '@plat/key-services'
 import type { KeyStore } from '@plat/keys'
 import { type Log, Overload, type OverloadState } from '@plat/process'
 import { type Limits, withShares } from '@plat/state'
+import { LookUps } from '../call/bindings/look-ups.ts'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
 import { type OpeningLimits, openLimits } from '../decide/budgets/index.ts'
@@ -76,6 +77,8 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   /** Keys in files and in key services. */
   readonly keys: KeyStore
   readonly residency: ResidencyFeature
+  /** Looks up ids that another replica may have stored a moment ago. */
+  readonly lookUps: LookUps
   /** Null while `configBundle` is off. */
   readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
   readonly live: LiveCalls
@@ -108,6 +111,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const state = keep(await openStateBackend({ ...options, metrics, pools }))
   const { leadership, shared, secret } = state
   const appends = watchedPool({ name: 'journal_appends', observer: pools.of('journal_appends') })
+  const lookUpPool = watchedPool({ name: 'unknown_ids', observer: pools.of('unknown_ids') })
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)
   const opening = await openLimits({ config, shared, clock, log, pools, rebuild: options.verifyLedger === true })
@@ -119,6 +123,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     ...options,
     ...opening,
     journals: readiness.watched(withShares(state.journals, appends)),
+    lookUps: new LookUps({ catchUp: state.journals.catchUp, pool: lookUpPool, clock, log }),
     readiness,
     leadership,
     state,

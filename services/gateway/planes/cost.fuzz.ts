@@ -84,6 +84,7 @@ function classified(bytes: Uint8Array): void {
     session: () => null,
     revisions: () => [],
     task: () => null,
+    catchUpTasks: () => null,
     taskSession: () => null,
     open: () => null,
   }

@@ -23,7 +23,7 @@ export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log):
         if (account === null || !caller.seesTenant(account.account.tenant))
           throw new AdminError('not_found', 'there is no account with this id')
         caller.demandTenant(account.account.tenant)
-        const isGone = await vault.remove(account.account, 'removed', caller.by).catch((error: unknown) => {
+        const isGone = await vault.remove(account.account, 'removed', { by: caller.by }).catch((error: unknown) => {
           log.error({ account: account.id, error: reasonOf(error) }, 'an account could not be removed')
           throw new AdminError('state_unavailable', 'accounts cannot be stored now')
         })

@@ -11,18 +11,13 @@ import { type FlowSealer, Flows } from './flow/flows.ts'
 import { Login } from './flow/login.ts'
 import { ownerRules } from './owner.ts'
 import { Provider } from './providers/provider.ts'
+import { type RemovalMetrics, RevokedAccounts, type RevokedUsers } from './revoked-accounts.ts'
 import { ConnectRoutes } from './routes.ts'
 import type { Accounts } from './store/accounts.ts'
 import type { EnvelopeKeys } from './store/envelope.ts'
 import { type MirroredAccount, mirroredAccount } from './store/mirrored.ts'
 import { openAccounts } from './store/open-accounts.ts'
 import { connectURL, type UserTokens, Vault } from './vault.ts'
-
-export interface RevokedUsers {
-  revoked(user: string, issuer: string): boolean
-  /** Calls `notify` with `<user>` or `<issuer>#<user>` for each newly revoked user. */
-  follow(notify: (name: string) => void): void
-}
 
 export interface TokenVaultOptions {
   readonly pools?: PoolObservers<'connected_accounts' | 'connect_flows'>
@@ -37,6 +32,7 @@ export interface TokenVaultOptions {
   readonly revokedUsers: RevokedUsers
   readonly sealer: FlowSealer
   readonly ledgers: Ledgers
+  readonly metrics: RemovalMetrics
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
   readonly clock: Clock
@@ -97,20 +93,19 @@ async function opened(
     settings,
     identity.trustedIssuers.map(({ issuer }) => issuer),
   )
-  const unrecorded = (error: unknown) =>
-    log.error({ error: reasonOf(error) }, 'a change of an account could not be recorded in the ledger')
   const vault = new Vault({
     accounts,
     providers,
     rules,
     connectURL: (provider, tenant) => connectURL(base, provider, tenant),
-    record: (tenant, record) => void ledgers.of(tenant).append(record).catch(unrecorded),
+    record: (tenant, record) => void ledgers.of(tenant).append(record).catch(unrecorded(log)),
     clock,
     log,
   })
-  if (!settings.keepOnKillSwitch) await followRevoked(revokedUsers, vault, accounts)
+  const removals = await RevokedAccounts.open({ ...options, accounts, vault, keeps: settings.keepOnKillSwitch })
   const pages = new ConnectRoutes({
     vault,
+    removals,
     providers,
     login,
     flows: flowsOf(options),
@@ -130,6 +125,7 @@ async function opened(
       follow: (notify) => accounts.follow(notify),
     },
     async close() {
+      await removals.close()
       await vault.close()
       await accounts.close()
       await closeJournal()
@@ -142,9 +138,5 @@ function flowsOf({ config, pools, sealer, clock, ids }: TokenVaultOptions): Flow
   return new Flows({ sealer, clock, ids, ttlMs, observer: pools?.of('connect_flows') })
 }
 
-/** Removes accounts of users that are already revoked, then follows new revocations. */
-async function followRevoked(users: RevokedUsers, vault: Vault, accounts: Accounts): Promise<void> {
-  users.follow((name) => void vault.removeUser(name))
-  const revoked = accounts.list().filter(({ account: { user, realm } }) => users.revoked(user, realm))
-  await vault.removeAll(revoked)
-}
+const unrecorded = (log: Log) => (error: unknown) =>
+  log.error({ error: reasonOf(error) }, 'a change of an account could not be recorded in the ledger')

@@ -15,6 +15,7 @@ import {
 } from './flow/pages.ts'
 import { isRefusal, type Refusal } from './providers/client.ts'
 import type { Provider } from './providers/provider.ts'
+import type { RevokedAccounts } from './revoked-accounts.ts'
 import type { Owner, Tokens } from './store/account.ts'
 import type { Vault } from './vault.ts'
 
@@ -30,6 +31,7 @@ export interface ConnectParts {
   /** `<publicBaseURL>/v1/connect` */
   readonly base: string
   readonly realm: string
+  readonly removals: Pick<RevokedAccounts, 'remove'>
   readonly isRevoked: (user: string) => boolean
   readonly log: Log
 }
@@ -130,12 +132,12 @@ export class ConnectRoutes {
 
   async #keep(reply: FastifyReply, { flow, provider }: ClaimedFlow, tokens: Tokens | Refusal): Promise<FastifyReply> {
     if (isRefusal(tokens)) return this.#refused(reply, provider, tokens)
-    const { vault, isRevoked } = this.#parts
+    const { vault, removals, isRevoked } = this.#parts
     const owner = this.#owner(flow)
     await vault.connect(owner, tokens)
     // The user may have been revoked during the consent.
     if (isRevoked(flow.user)) {
-      await vault.remove(owner, 'revoked')
+      await removals.remove([owner])
       return show(reply, revokedUser)
     }
     return show(reply, connectedPage(provider.title, flow.user))

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemIds } from '@plat/core'
+import { silentLog } from '@plat/process'
 import { type Credential, type Denial, type Identity, isDenial } from '../../call/index.ts'
+import { RevokedAccounts } from './revoked-accounts.ts'
 import type { Tokens } from './store/account.ts'
 import { ada, gone, MINUTE_MS, scriptedVault, silent, tokensOf } from './testing/vault.ts'
 
@@ -180,12 +183,31 @@ test('revoking a user removes the accounts in every realm and tenant and revokes
     { ...owner, user: 'eve', realm: 'https://customer.example' },
     tokensOf(clock, { accessToken: 'x' }),
   )
-  await vault.removeUser('https://customer.example#eve')
-  await vault.removeUser('ada')
+  const removals = new RevokedAccounts({
+    ...{ accounts, vault, clock, ids: systemIds(clock), log: silentLog },
+    isRevoked: () => true,
+  })
+  await removals.removeUser('https://customer.example#eve')
+  await removals.removeUser('ada')
+  await removals.close()
   await vault.close()
   assert.deepEqual(
     accounts.list().map(({ account }) => account.user),
     ['bob', 'eve'],
   )
   assert.deepEqual(provider.revoked.toSorted(), ['one', 'three', 'two', 'x'])
+})
+
+test('an account stays if its removal is no longer wanted when the key service has decrypted it', async () => {
+  const { vault, owner, clock, provider, records } = await scriptedVault()
+  await vault.connect(owner, tokensOf(clock))
+  let isRevoked = true
+  const removing = vault.remove(owner, 'revoked', { isWanted: () => isRevoked })
+  isRevoked = false
+  await removing
+  await vault.close()
+  assert.notEqual(vault.account(owner), null)
+  assert.deepEqual(provider.revoked, [])
+  assert.equal(records.length, 1, 'only the connection is recorded')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
 })

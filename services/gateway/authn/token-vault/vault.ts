@@ -45,6 +45,12 @@ interface Held {
   askAgainAt: number
 }
 
+interface RemoveOptions {
+  /** The person who removes it, for the record. */
+  readonly by?: string | undefined
+  readonly isWanted?: (() => boolean) | undefined
+}
+
 export interface UserTokens {
   /** Returns why no call of this caller can succeed, or null if no reason is known. */
   missing(server: string, provider: string, identity: Identity): Denial | null
@@ -113,28 +119,17 @@ export class Vault implements UserTokens {
     return this.#parts.accounts.get(ownerKey(owner))
   }
 
-  /** Removes an account and revokes its tokens at the provider. Returns false if there is none. */
-  async remove(owner: Owner, why: RemovedWhy, by?: string): Promise<boolean> {
+  /**
+   * Removes an account and revokes its tokens at the provider. Returns false if there is none. `isWanted` is called once the tokens are
+   * decrypted, which may take as long as the key service: the account stays if it returns false.
+   */
+  async remove(owner: Owner, why: RemovedWhy, { by, isWanted }: RemoveOptions = {}): Promise<boolean> {
     for (;;) {
       const stored = this.account(owner)
       if (stored === null) return false
       // Retried if a concurrent call renewed the token, so that the new one is revoked as well.
-      if (await this.#remove(stored, why, by)) return true
+      if (await this.#remove(stored, why, { by, isWanted })) return true
     }
-  }
-
-  /** Removes every account of a revoked user: `<user>` in any realm, or `<realm>#<user>`. */
-  async removeUser(name: string): Promise<void> {
-    const isMeant = ({ user, realm }: Owner) => user === name || `${realm}#${user}` === name
-    await this.removeAll(this.#parts.accounts.list().filter(({ account }) => isMeant(account)))
-  }
-
-  /** Removes accounts because their users are revoked. */
-  async removeAll(stored: readonly StoredAccount[]): Promise<void> {
-    const { log } = this.#parts
-    const failed = (user: string) => (error: unknown) =>
-      log.error({ user, error: reasonOf(error) }, 'an account could not be removed')
-    await Promise.all(stored.map(({ account }) => this.remove(account, 'revoked').catch(failed(account.user))))
   }
 
   /** Waits for pending revocations at providers. */
@@ -263,11 +258,12 @@ export class Vault implements UserTokens {
   }
 
   /** Returns false if the account has changed meanwhile. */
-  async #remove(stored: StoredAccount, why: RemovedWhy, by?: string): Promise<boolean> {
+  async #remove(stored: StoredAccount, why: RemovedWhy, { by, isWanted }: RemoveOptions = {}): Promise<boolean> {
     const { accounts, providers } = this.#parts
     // Nothing is revoked for a grant that the provider has ended, so the key is not needed.
     const isEnded = why === 'invalid_grant'
     const tokens = isEnded ? null : (this.#held.get(stored)?.tokens ?? (await accounts.tokens(stored)))
+    if (isWanted?.() === false) return true
     if (!(await accounts.remove(stored, why))) return false
     this.#record(stored.account, why, stored.account.scopes, by)
     const provider = providers.get(stored.account.provider)

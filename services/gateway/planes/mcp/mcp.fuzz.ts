@@ -101,6 +101,7 @@ export const target = fuzzTarget('mcp', {
         session: () => null,
         open: () => null,
         task: () => null,
+        catchUpTasks: () => null,
         taskSession: () => null,
         revisions: () => KNOWN_REVISIONS,
       }
@@ -129,6 +130,7 @@ export const target = fuzzTarget('mcp', {
         session: () => null,
         open,
         task: () => null,
+        catchUpTasks: () => null,
         taskSession: () => null,
         revisions: () => KNOWN_REVISIONS,
       }

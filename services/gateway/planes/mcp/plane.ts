@@ -139,6 +139,10 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, ReachabilityV
     return key === undefined ? null : this.tasks.find(identity, key, id)
   }
 
+  catchUpTasks(identity: Identity): Promise<void> | null {
+    return this.tasks.catchUp(identity)
+  }
+
   taskSession(...[task, owner]: Parameters<ServerPlane['taskSession']>): Sealed | null {
     return this.tasks.sessionOf(task, owner)
   }

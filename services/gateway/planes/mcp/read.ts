@@ -34,6 +34,8 @@ export interface Reader extends BodyLimits {
     at: { readonly identity: Identity; readonly server: string },
     id: string,
   ): OwnedTask | null
+  /** Resolves when tasks that other replicas stored before are known; null: an unknown task stays unknown. */
+  catchUpTasks(identity: Identity): Promise<void> | null
   /** Returns the server's session in which a task was created; null: none. */
   taskSession(task: OwnedTask, owner: Identity): Sealed | null
   /** Returns the revisions that this caller may use with the server. */
@@ -143,17 +145,31 @@ export function readStream(opened: Opened, method: StreamMethod): Parsed | Denia
 }
 
 function readMessage(opened: Opened): Denial | Promise<Parsed | Denial> {
-  return useJsonBytes(opened.arrival, opened.reader, (bytes) => parsedOf(opened, bytes))
+  return useJsonBytes<Parsed | Denial>(opened.arrival, opened.reader, (bytes) => {
+    const message = parseMessage(bytes)
+    return isDenial(message) ? message : readPosted(opened, bytes, message)
+  })
 }
 
-function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
-  const message = parseMessage(bytes)
-  return isDenial(message) ? message : readPosted(opened, bytes, message)
+/** Returns the request of a message that was parsed, and stores it. Waits if it names a task that another replica may have created just now. */
+export function readPosted(
+  opened: Opened,
+  bytes: Uint8Array,
+  message: JsonObject,
+): Parsed | Denial | Promise<Parsed | Denial> {
+  const post = new Post(opened, bytes, message)
+  const classified = classify(post)
+  const catchingUp = post.hasUnknownTask ? opened.reader.catchUpTasks(opened.identity) : null
+  if (catchingUp !== null) return catchingUp.then(() => readKnown(opened, bytes, message))
+  return remember(opened, message, classified)
 }
 
-/** Returns the request of a message that was parsed, and stores it. */
-export function readPosted(opened: Opened, bytes: Uint8Array, message: JsonObject): Parsed | Denial {
-  const { request, verdict } = classify(new Post(opened, bytes, message))
+/** The same without waiting: an unknown task stays unknown. */
+export function readKnown(opened: Opened, bytes: Uint8Array, message: JsonObject): Parsed | Denial {
+  return remember(opened, message, classify(new Post(opened, bytes, message)))
+}
+
+function remember(opened: Opened, message: JsonObject, { request, verdict }: Classified): Parsed | Denial {
   const { trace } = opened.arrival.wire
   const remembered = trace === undefined ? request : traced(request, message, trace)
   opened.reader.remember(opened.arrival, remembered, opened.identity)
@@ -165,6 +181,7 @@ class Post implements Posted {
   readonly bytes: Uint8Array
   readonly message: JsonObject
   readonly #opened: Opened
+  hasUnknownTask = false
 
   constructor(opened: Opened, bytes: Uint8Array, message: JsonObject) {
     this.bytes = bytes
@@ -199,7 +216,9 @@ class Post implements Posted {
 
   task(id: string): OwnedTask | null {
     const { reader, arrival, identity, server } = this.#opened
-    return reader.taskOf(arrival, { identity, server }, id)
+    const task = reader.taskOf(arrival, { identity, server }, id)
+    this.hasUnknownTask ||= task === null
+    return task
   }
 
   taskSession(task: OwnedTask): Sealed | null {

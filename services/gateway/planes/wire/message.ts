@@ -49,7 +49,7 @@ export interface BodyLimits {
 export function useJsonBytes<T>(
   arrival: RequestContext,
   limits: BodyLimits,
-  use: (bytes: Uint8Array) => T,
+  use: (bytes: Uint8Array) => T | Promise<T>,
 ): Denial | Promise<T | Denial> {
   const { wire } = arrival
   if (!isJsonType(wire.headers)) return deny('unsupported_media_type', 'Content-Type must be application/json')

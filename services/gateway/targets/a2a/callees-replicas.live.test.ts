@@ -20,7 +20,7 @@ before(async () => {
     const dsnFile = path.join(dir, 'dsn')
     return {
       auditPath: path.join(dir, `audit-${replicas++}.jsonl`),
-      stateBackend: { type: 'postgres', dsnFile, schema: 'callees', maxConns: 3 },
+      stateBackend: { type: 'postgres', dsnFile, schema: 'callees', maxConns: 3, pollMillis: 3_600_000 },
     }
   })
   await fixture.start()
@@ -48,7 +48,17 @@ test('a task created at one replica labels a session that reads it at the other'
   fixture.works.set('work', () => fixture.read(fixture.token('helper/read', ['assistant/began']), one))
   const { id } = JSON.parse(await fixture.post(began, HELPER, rpc('SendMessage', messageParams('work')), one)).result
     .task
-  let text = ''
-  while (!text.includes('TASK_STATE')) text = await fixture.post(reader, HELPER, rpc('GetTask', { id }), other)
+  // The other replica has not polled since.
+  assert.match(await fixture.post(reader, HELPER, rpc('GetTask', { id }), other), /TASK_STATE/)
   assert.equal(await fixture.isLabelled(reader, other), true)
+})
+
+test('a task is known at the other replica as soon as its caller has its id', async () => {
+  const caller = fixture.token('assistant/owner')
+  for (let round = 0; round < ROUNDS; round++) {
+    const [from, to] = round % 2 === 0 ? fixture.gateways : fixture.gateways.toReversed()
+    const sent = await fixture.post(caller, HELPER, rpc('SendMessage', messageParams('work')), from)
+    const { id } = JSON.parse(sent).result.task
+    assert.match(await fixture.post(caller, HELPER, rpc('GetTask', { id }), to), /TASK_STATE/, `round ${round}`)
+  }
 })

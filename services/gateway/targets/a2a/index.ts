@@ -3,6 +3,7 @@ import { type Clock, type PoolObservers, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
+import type { LookUps } from '../../call/bindings/look-ups.ts'
 import type { Call, Denial, Identity, Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
@@ -38,6 +39,8 @@ export interface AgentsOptions {
   readonly log: Log
   /** Pools of tasks and contexts. */
   readonly pools?: PoolObservers<'task_bindings'>
+  /** Default: no other replica creates tasks. */
+  readonly lookUps?: Pick<LookUps, 'catchUpFor'>
   readonly metrics: GatewayMetrics
   /** Default: keys in files only. */
   readonly keys?: CardKeys
@@ -94,6 +97,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
       namedIn,
       mayCall: options.mayCall ?? (() => true),
       owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
+      catchUp: (identity) => options.lookUps?.catchUpFor(identity) ?? null,
       pushRule: createPushRule(a2a.pushNotificationHosts),
       maxDelegationDepth: a2a.maxDelegationDepth,
       count: (hop, kind, decision) => calls.inc({ hop, kind, decision }),

@@ -45,6 +45,8 @@ export interface AgentResolveOptions {
   readonly snapshots: Snapshots
   readonly namedIn: (call: Call) => NamedIn
   readonly owns: (identity: Identity, server: string, kind: BoundKind, id: string) => boolean
+  /** Resolves when owners that other replicas stored before are known; null: what is unknown stays unknown. */
+  readonly catchUp: (identity: Identity) => Promise<void> | null
   /** Whether a caller may call agents of a namespace, exposed or not. */
   readonly mayCall: (caller: Identity, namespace: string) => boolean
   readonly pushRule: PushRule
@@ -65,12 +67,14 @@ export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve
     skipped: { target: unresolved },
     admit(call) {
       const agent = reached(call, call.snapshot.get(agentsSlot), options)
-      const no = isDenial(agent) ? agent : refused(call, agent, options)
-      if (no !== null) {
-        count('in', call.method, 'deny')
-        return no
+      const verdict = () => {
+        const no = isDenial(agent) ? agent : refused(call, agent, options)
+        if (no !== null) count('in', call.method, 'deny')
+        return no ?? (isDenial(agent) ? agent : { target: targetOf(call, agent) })
       }
-      return isDenial(agent) ? agent : { target: targetOf(call, agent) }
+      const isUnknown = !isDenial(agent) && !ownsAll(call, agent, options)
+      const catchingUp = isUnknown ? options.catchUp(call.facts.identity) : null
+      return catchingUp === null ? verdict() : catchingUp.then(verdict)
     },
     settle: (call: Call, outcome) => counted(count, call.method, outcome),
     still(call: Call<'identity' | 'target'>) {
@@ -112,14 +116,23 @@ export function reached(
     : agent
 }
 
-function refused(
+/** Whether the caller owns every task and context that it names. */
+function ownsAll(
   call: Call<'identity'>,
-  agent: ExposedAgent,
-  { namedIn, owns, pushRule }: AgentResolveOptions,
-): Denial | null {
+  { server }: ExposedAgent,
+  { namedIn, owns }: Pick<AgentResolveOptions, 'namedIn' | 'owns'>,
+): boolean {
+  const { identity } = call.facts
+  const { tasks, contexts } = namedIn(call)
+  const owned = (kind: BoundKind) => (id: string) => owns(identity, server, kind, id)
+  return tasks.every(owned('task')) && contexts.every(owned('context'))
+}
+
+function refused(call: Call<'identity'>, agent: ExposedAgent, options: AgentResolveOptions): Denial | null {
+  const { namedIn, pushRule } = options
   if (call.name !== null && !agent.offers(call.name))
     return deny('unknown_skill', `${agent.server} has no skill ${JSON.stringify(call.name)}`)
-  const { tasks, contexts, pushURLs, streams, version } = namedIn(call)
+  const { pushURLs, streams, version } = namedIn(call)
   const { protocolVersion } = agent
   if (streams && !agent.streaming)
     return deny('unknown_method', `${agent.server} does not stream`, { data: { rpc: UNSUPPORTED_OPERATION } })
@@ -132,9 +145,7 @@ function refused(
     return deny('forbidden', `${agent.server} notifies webhooks in A2A ${protocolVersion} only`, {
       data: { rpc: PUSH_NOT_SUPPORTED },
     })
-  const { identity } = call.facts
-  const owned = (kind: BoundKind) => (id: string) => owns(identity, agent.server, kind, id)
-  if (!tasks.every(owned('task')) || !contexts.every(owned('context')))
+  if (!ownsAll(call, agent, options))
     return deny('not_found', 'no such task or context', { data: { rpc: TASK_NOT_FOUND } })
   for (const url of pushURLs) {
     const no = pushRule(url)

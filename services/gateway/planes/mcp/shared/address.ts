@@ -12,7 +12,16 @@ import {
 import { header, useJsonBytes } from '../../wire/message.ts'
 import { claimedVersion, decodeMirrored, encodeMirrored } from '../headers.ts'
 import { type SharedSession, withValue } from '../message.ts'
-import { checkHead, type Opened, parseMessage, type Reader, readPosted, readStream, SESSION } from '../read.ts'
+import {
+  checkHead,
+  type Opened,
+  parseMessage,
+  type Reader,
+  readKnown,
+  readPosted,
+  readStream,
+  SESSION,
+} from '../read.ts'
 import { bindingOf, type Sealer } from '../seal/seal.ts'
 import { type Naming, serverOfSealed, splitUri, type Unprefixed, withoutServer } from './naming.ts'
 import type { CallersServers } from './servers.ts'
@@ -62,7 +71,7 @@ export function readShared(
 }
 
 async function readBody(arrived: Arrived): Promise<Parsed | Denial> {
-  return await useJsonBytes(arrived.arrival, arrived.from.reader, (bytes) => routed(arrived, bytes))
+  return await useJsonBytes<Parsed | Denial>(arrived.arrival, arrived.from.reader, (bytes) => routed(arrived, bytes))
 }
 
 /** Returns the client's session, which the headers of a legacy message name. */
@@ -155,7 +164,7 @@ interface Sent extends Routed {
 
 /** Reads a message that is not for one server, such as a list. If its method needs a server, the message keeps the operation of one, and a stage refuses it. */
 function readAll(arrived: Arrived, { bytes, message, ...at }: Sent): Parsed | Denial {
-  const read = readPosted(openedFor(arrived, at), bytes, message)
+  const read = readKnown(openedFor(arrived, at), bytes, message)
   if (isDenial(read) || OF_ONE_SERVER.has(read.operation)) return read
   return { ...read, operation: read.operation === 'mcp.listen' ? 'mcp.streams' : 'mcp.all' }
 }
@@ -166,7 +175,7 @@ const OF_ONE_SERVER: ReadonlySet<Operation> = new Set<Operation>(['mcp.call', 'm
 function renamed(
   arrived: Arrived,
   { bytes, place, name, ...at }: Sent & { readonly place: Place; readonly name: string },
-): Parsed | Denial {
+): Parsed | Denial | Promise<Parsed | Denial> {
   const { wire } = arrived.arrival
   const json = Buffer.from(JSON.stringify(name))
   const changed = withValue(bytes, place.path, json)

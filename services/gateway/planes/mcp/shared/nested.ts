@@ -13,7 +13,7 @@ import {
 } from '../../../call/index.ts'
 import { type NestedCall, type Plane, PlaneAround, type RunNested, type Sink } from '../../../pipeline/index.ts'
 import type { SharedRequest } from '../message.ts'
-import { type Opened, parseMessage, readPosted, readStream, type ServerPlane } from '../read.ts'
+import { type Opened, parseMessage, readKnown, readStream, type ServerPlane } from '../read.ts'
 import type { Sealed } from '../seal/seal.ts'
 import { type CollectedMessage, CollectedResponse } from './collect.ts'
 
@@ -154,7 +154,7 @@ class NestedPlane extends PlaneAround {
     if (method !== 'POST') return readStream(opened, method)
     const bytes = Buffer.from(JSON.stringify(message))
     const parsed = parseMessage(bytes)
-    return isDenial(parsed) ? parsed : readPosted(opened, bytes, parsed)
+    return isDenial(parsed) ? parsed : readKnown(opened, bytes, parsed)
   }
 
   override endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {

@@ -4,6 +4,7 @@ import type { Log } from '@plat/process'
 import type { Journals, OpenJournal } from '@plat/state'
 import { Bindings, type OwnedTask } from '../../../call/bindings/bindings.ts'
 import { type BindingEvent, type BoundTask, decodeBindingEvent, ownerIn } from '../../../call/bindings/events.ts'
+import type { LookUps } from '../../../call/bindings/look-ups.ts'
 import type { Call, Denial, Identity, Message } from '../../../call/index.ts'
 import type { McpRequest } from '../message.ts'
 import { bindingOf, type Sealed, type Sealer } from '../seal/seal.ts'
@@ -36,6 +37,8 @@ export interface TasksOptions {
   readonly ledgers: Ledgers
   readonly sealer: Sealer
   readonly pools?: PoolObservers<'mcp_tasks'>
+  /** Default: no other replica creates tasks. */
+  readonly lookUps?: Pick<LookUps, 'catchUpFor'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -73,6 +76,11 @@ export class McpTasks {
   /** Returns the caller's task at the server with this `target.key`; null: it has none with this id. */
   find(identity: Identity, target: string, id: string): OwnedTask | null {
     return this.#bindings.taskOf(identity, calleeOf(target), id)
+  }
+
+  /** Resolves when tasks that other replicas stored before are known here; null: an unknown task stays unknown. */
+  catchUp(identity: Identity): Promise<void> | null {
+    return this.#options.lookUps?.catchUpFor(identity) ?? null
   }
 
   /** Binds a task that a call created. Resolves to null when its owner is durable; returns null at once if it was before. */
