@@ -101,7 +101,8 @@ test('AWS: keys of the environment, else the web identity of a service account',
 })
 
 test('AWS: without an endpoint the regional one of STS is used, below the domain of the partition', async (t) => {
-  // Shows D3.cloudCredentials.aws.partitionDNSSuffix
+  // Shows D3.cloudCredentials.aws.partitionDNSSuffix, D3.default.computed.cloudCredentials.aws.partitionDNSSuffix and
+  // D3.default.computed.cloudCredentials.aws.stsEndpoint.
   const { file } = await cloud(t, {})
   const env = { AWS_WEB_IDENTITY_TOKEN_FILE: await file('token', 'x'), AWS_ROLE_ARN: 'r' }
   const places: readonly (readonly [region: string, suffix: string, url: string])[] = [
@@ -212,7 +213,7 @@ test('Google Cloud: a workload identity is exchanged, and can impersonate an acc
 })
 
 test('Google Cloud: the metadata server of the machine, if nothing else is configured', async (t) => {
-  // Shows D3.cloudCredentials.gcp.metadataHost
+  // Shows D3.cloudCredentials.gcp.metadataHost and D3.default.computed.cloudCredentials.gcp.metadataHost.
   const path = 'GET /computeMetadata/v1/instance/service-accounts/default/token'
   const { url } = await cloud(t, { [path]: ({ headers }) => (headers['metadata-flavor'] === 'Google' ? lasting : 403) })
   const host = new URL(url).host

@@ -43,6 +43,7 @@ function samplesOf(text: string): Sample[] {
 }
 
 test('the series of area Tools have the types and labels of the contract, and count what happened', async (t) => {
+  // Shows D3.exposition.dpopBound, D3.exposition.serverUnknown.
   // Shows D3.metric.plat_gateway_decisions_total, D3.metric.plat_gateway_requests_total,
   // D3.metric.plat_gateway_upstream_latency_seconds, D3.metric.plat_gateway_upstream_errors_total,
   // D3.metric.plat_gateway_upstreams_configured, D3.metric.plat_gateway_auth_failures_total,

@@ -84,6 +84,17 @@ test('a minted token has every claim of its request and verifies with an indepen
   })
 })
 
+test('a token says how its user was bound, in the words of the request', async (t) => {
+  // Shows D1.mint.principalVerified.requester, D1.mint.principalVerified.trustedCreator, D1.mint.principalVerified.idToken.
+  const { post, mint } = await startTestBroker(t)
+  for (const principalVerified of ['requester', 'trustedCreator', 'idToken']) {
+    const { token } = await mint({ user: 'ada', principalVerified })
+    assert.equal(claimsIn(token).plat_principal_verified, principalVerified)
+  }
+  const { status, body } = await post('/v1/token', { ...fullRequest, principalVerified: 'hearsay' })
+  assert.deepEqual([status, body.error], [400, 'invalid principalVerified'])
+})
+
 test('a lifetime of 0 is the default, and nothing outlives the cap', async (t) => {
   // Shows D1.mint.ttlSeconds.zero, D1.mint.ttlSeconds.capped, D1.flag.default-ttl, D1.flag.max-ttl,
   // D1.limit.defaultLifetime, D1.limit.maximumLifetime.

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { isObject } from '@plat/core'
 import { checkGatewayConfig } from '@plat/gateway/config'
 import { computedDefaults, entryDefaults, gatewayDefaults, keysBeyondContract } from './gateway-defaults.ts'
+import { requirements } from './requirements.ts'
 
 /** Required members of gateway.json. */
 const REQUIRED = {
@@ -55,4 +56,10 @@ test('an entry of a list or map has the defaults that the contract gives it', ()
     const actual = Object.fromEntries(Object.keys(defaults).map((key) => [key, memberAt(entry, key)]))
     assert.deepEqual(actual, defaults, at)
   }
+})
+
+test('every computed default has a row of the contract, which the test of its feature shows', () => {
+  const prefix = 'D3.default.computed.'
+  const rows = requirements.filter(({ id }) => id.startsWith(prefix)).map(({ id }) => id.slice(prefix.length))
+  assert.deepEqual(rows.toSorted(), computedDefaults.toSorted())
 })

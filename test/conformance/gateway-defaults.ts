@@ -216,7 +216,7 @@ export const gatewayDefaults: Defaults = {
   'adminAuth.oidc.algorithms': ['RS256', 'ES256', 'EdDSA'],
 }
 
-/** Keys whose default is computed from another key or the environment: left unset by the file, and not shown by the test of this table. */
+/** Keys whose default is computed from another key or the environment: `D3.default.computed.<key>`, shown by the tests of their features. */
 export const computedDefaults: readonly string[] = `
   modelRouting.attemptTimeoutSeconds cloudCredentials.aws.region cloudCredentials.aws.partitionDNSSuffix
   cloudCredentials.aws.stsEndpoint cloudCredentials.gcp.metadataHost revocationsJournalPath budgetCurrency finopsStatePath

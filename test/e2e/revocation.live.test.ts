@@ -220,6 +220,7 @@ test('an invalid revocation is refused with its field, and one without the token
 })
 
 test('a revocation survives a restart, until it is lifted or expires', async () => {
+  // Shows D3.state.stateBackend.type.file.
   // Shows D3.cost.revocationsJournalPath.
   const target = { agent: 'default/mallory' }
   const { body: created } = await api('POST', '/v1/revocations', { target, mode: 'suspend' })

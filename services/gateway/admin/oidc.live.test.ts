@@ -108,7 +108,7 @@ test('only tokens of the issuer, for the audience, in time and by an accepted al
 })
 
 test('names and groups are read from the configured claims, dotted paths included', async (t) => {
-  // Shows D3.adminAuth.oidc.usernameClaim and D3.adminAuth.oidc.groupsClaim.
+  // Shows D3.adminAuth.oidc.usernameClaim, D3.adminAuth.oidc.groupsClaim and D3.default.computed.adminAuth.oidc.usernameClaim.
   const people = await provider(t)
   const oidc = { usernameClaim: 'login', groupsClaim: 'realm_access.roles' }
   const { sees } = await administered(t, people, { oidc })

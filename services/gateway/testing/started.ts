@@ -27,7 +27,8 @@ export interface GatewayFixture {
   readonly issuer: TestIssuer
 }
 
-/** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself. */
+/** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself.
+ * `identity`: keys beside the public key of the issuer. */
 export async function started(
   t: Ends,
   own: object,
@@ -35,16 +36,18 @@ export async function started(
   {
     log = silentLog,
     env = {},
+    identity = {},
     overload,
     consoleAssets,
-  }: Pick<GatewayOptions, 'overload' | 'consoleAssets'> & Partial<Pick<GatewayOptions, 'log' | 'env'>> = {},
+  }: Pick<GatewayOptions, 'overload' | 'consoleAssets'> &
+    Partial<Pick<GatewayOptions, 'log' | 'env'>> & { readonly identity?: object } = {},
 ): Promise<GatewayFixture> {
   const dir = tempFolder()
   const issuer = testIssuer()
   await writeFile(join(dir, 'pub.pem'), issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' }))
   const least = {
     listen: '127.0.0.1:0',
-    identity: { publicKeyFiles: [join(dir, 'pub.pem')] },
+    identity: { publicKeyFiles: [join(dir, 'pub.pem')], ...identity },
     policyFile: join(dir, 'policies.json'),
     upstreams: { notes: 'http://127.0.0.1:9/mcp' },
     auditPath: join(dir, 'audit.jsonl'),

@@ -132,6 +132,7 @@ test('a missing object is refused by its kind', async (t) => {
 })
 
 test('a failing API server gives 503 at every step, with Retry-After', async (t) => {
+  // Shows D1.error.bootstrap.503.backend.
   // Shows D1.error.bootstrap.503.temporarily_unavailable.
   const { server, ask } = await setUp(t)
   for (const request of [

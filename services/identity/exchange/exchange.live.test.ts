@@ -125,6 +125,9 @@ test('the type of the subject may be jwt, access_token, or absent', async (t) =>
 })
 
 test('a request that is none is refused before its tokens are looked at', async (t) => {
+  // Shows D1.error.exchange.400.invalid_request.subjectToken, D1.error.exchange.400.invalid_request.audience,
+  // D1.error.exchange.400.invalid_request.form, D1.error.exchange.400.invalid_request.requestedTTL,
+  // D1.error.exchange.400.invalid_request.tokenType.
   // Shows D1.error.exchange.400.invalid_request, D1.error.exchange.400.unsupported_grant_type,
   // D1.error.exchangeShape, D1.exchange.actor_token_type.
   const { identity, exchange, post } = await setUp(t)
@@ -169,6 +172,7 @@ test('a request that is none is refused before its tokens are looked at', async 
 })
 
 test('a subject that is not a session token of ours is invalid_grant', async (t) => {
+  // Shows D1.error.exchange.400.invalid_grant.subject, D1.error.exchange.400.invalid_grant.exchanged.
   // Shows D1.exchange.rule.sessionTokenOnly, D1.exchange.rule.notExchanged, D1.error.exchange.400.invalid_grant.
   const { exchange, subject, mint, clock } = await setUp(t)
   const refused = async (subject_token: string) =>
@@ -195,6 +199,7 @@ test('an exchanged token is refused even where the audience is that of sessions'
 })
 
 test('an audience that is not listed or not for the namespace is invalid_target', async (t) => {
+  // Shows D1.error.exchange.400.invalid_target.unlisted, D1.error.exchange.400.invalid_target.namespace.
   // Shows D1.exchange.rule.audienceListed, D1.exchange.rule.namespaceAllowed, D1.error.exchange.400.invalid_target.
   const { exchange, subject } = await setUp(t)
   const mine = (await subject()).token

@@ -25,6 +25,7 @@ async function federated(t: TestContext, algorithm: AlgorithmName, more: Partial
 }
 
 test('clouds find the discovery document and the federation key, both computed from the key', async (t) => {
+  // Shows D1.flag.federation-key.ES256, D1.flag.federation-key.RS256.
   // Shows D1.service.publishesDiscovery, D1.endpoint.openid-configuration, D1.endpoint.federation.jwks,
   // D1.discovery.issuer, D1.discovery.jwks_uri, D1.discovery.response_types_supported,
   // D1.discovery.subject_types_supported, D1.discovery.id_token_signing_alg_values_supported,

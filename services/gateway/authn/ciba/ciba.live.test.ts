@@ -61,6 +61,7 @@ const confirmation = async (here: ApprovalFixture, id: string) => {
 
 describe('confirmation by the user', { concurrency: true }, () => {
   test('the user confirms a call on a device, with a code that the approval shows as well', async (t) => {
+    // Shows D3.ciba.clientAuth.basic.
     // Shows D3.approvals.quorum.userConfirmation, D3.ciba.enabled, D3.ciba.issuer, D3.ciba.clientID, D3.ciba.clientSecretFile,
     // D3.ciba.requestedExpirySeconds, D3.ciba.bindingMessagePrefix.
     const here = await withCiba(t)
@@ -82,6 +83,19 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.deepEqual([state, quorum.given, quorum.needed], ['used', 2, 1])
     assert.partialDeepStrictEqual(quorum.votes, [{ by: 'token:admin' }, { by: 'user:ann', via: 'ciba' }])
     assert.equal(basic.count('ann'), 1)
+  })
+
+  test('by default the name of the user is preferred_username, email or sub, and the time limit that of the approval', async (t) => {
+    // Shows D3.default.computed.ciba.userClaim and D3.default.computed.ciba.requestedExpirySeconds.
+    const here = await withCiba(t, { approvalTimeoutSeconds: 5000 })
+    const confirmed = async (user: string) => {
+      const { answer } = await here.hold('a', user)
+      const { requested_expiry } = await basic.question(user)
+      assert.ok(Number(requested_expiry) > 3600 && Number(requested_expiry) <= 5000, String(requested_expiry))
+      await basic.answer(`allow ${user}`)
+      assert.match(await answer, /deleted/, user)
+    }
+    await Promise.all(['pat', 'mail-pat', 'sub-pat'].map(confirmed))
   })
 
   test('a refusal by the user ends the approval', async (t) => {
@@ -134,6 +148,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
   })
 
   test('assurance, scopes, claim and endpoints are configurable', async (t) => {
+    // Shows D3.ciba.clientAuth.post.
     // Shows D3.ciba.acrValues, D3.ciba.scopes, D3.ciba.userClaim, D3.ciba.clientAuth, D3.ciba.tokenEndpoint, D3.ciba.jwksURL,
     // D3.ciba.backchannelAuthenticationEndpoint.
     const ciba = {

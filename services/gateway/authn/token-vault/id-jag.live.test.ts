@@ -9,6 +9,7 @@ after(() => providers.close())
 const grant = { grant: 'id-jag', scopes: ['read'] }
 
 test('with grant id-jag the identity provider vouches for a user at the hub repeatedly after one login and confirmation', async (t) => {
+  // Shows D3.tokenVault.providers.grant.id-jag.
   // Shows D3.tokenVault.providers.idJag.resource, D3.tokenVault.providers.grant, D3.tokenVault.providers.idJag.audience, D3.tokenVault.providers.idJag.scopes,
   // D3.tokenVault.providers.idJag.idpTokenURL, D3.tokenVault.providers.idJag.idpClientID, D3.tokenVault.login.scopes,
   // D3.tokenVault.providers.idJag.idpClientSecretFile.

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { PUBLIC, startProviders, VaultFixture } from './testing/fixture.ts'
@@ -188,6 +190,21 @@ test('the endpoints and user claim of the login can be configured', async (t) =>
   // Whose names these are is part of whose account it is.
   await fixture.restart({ userRealm: 'others' })
   assert.equal((await fixture.callAs('nick-of-ada')).connectURL, CONNECT)
+})
+
+test('without paths and addresses the accounts are beside the ledger, and pages are at the public address of the gateway', async (t) => {
+  // Shows D3.default.computed.tokenVault.storePath, D3.default.computed.tokenVault.publicBaseURL,
+  // D3.default.computed.tokenVault.userRealm.
+  const fixture = await VaultFixture.start(t, providers, {
+    identity: { resourceBaseURL: PUBLIC },
+    vault: { storePath: '', publicBaseURL: '' },
+  })
+  assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
+  assert.match(await readFile(join(fixture.dir, 'audit.jsonl.vault.jsonl'), 'utf8'), /"t":"kept"/)
+  const { body } = await fixture.admin('GET', '/v1/accounts')
+  assert.ok(JSON.stringify(body).includes(`"realm":"${providers.idp.url}"`))
 })
 
 test('an ID token with a foreign signature is refused', async (t) => {

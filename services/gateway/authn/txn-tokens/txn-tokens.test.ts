@@ -88,7 +88,8 @@ async function read(tokens: TxnTokens, identity: Partial<Identity> = {}, id = 'c
 }
 
 test('a called agent reads the caller, its user and the call', async () => {
-  // Shows D3.txnTokens.signingKey, D3.txnTokens.issuer, D3.txnTokens.audience, D3.txnTokens.workloadID and D3.limit.txnTokenLifetime.
+  // Shows D3.txnTokens.signingKey, D3.txnTokens.issuer, D3.txnTokens.audience, D3.txnTokens.workloadID,
+  // D3.default.computed.txnTokens.workloadID and D3.limit.txnTokenLifetime.
   const tokens = await start({ taints: ['secret', 'document'] })
   const groups = ['staff', 'on-call']
   const ancestors = ['jti-of-boss', 'jti-of-the-first']

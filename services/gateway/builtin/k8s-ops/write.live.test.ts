@@ -7,6 +7,7 @@ const WRITES = ['k8s_scale', 'k8s_restart', 'k8s_delete_pod']
 const WEB = { kind: 'Deployment', namespace: 'shop', name: 'web' }
 
 test('a write is only a proposal unless the mode is apply, and only reads the cluster', async (t) => {
+  // Shows D3.k8sOps.writes.mode.disabled, D3.k8sOps.writes.mode.proposal.
   // Shows D3.k8sOps.writes.mode.
   const fixture = await setUpCluster(t, {
     answer: (_, response) => json(response, 200, { metadata: { resourceVersion: '7' }, spec: { replicas: 2 } }),
@@ -49,6 +50,7 @@ function never(): Parameters<Awaited<ReturnType<typeof setUpCluster>>['server'][
 }
 
 test('an applied write makes exactly the described change', async (t) => {
+  // Shows D3.k8sOps.writes.mode.apply.
   const clock = new TestClock(Date.UTC(2026, 0, 2, 3, 4, 5))
   const fixture = await setUpCluster(t, {
     clock,
@@ -85,6 +87,7 @@ test('an applied write makes exactly the described change', async (t) => {
 })
 
 test('each applied write needs an approval, unless approval is by policy', async (t) => {
+  // Shows D3.k8sOps.writes.approval.required, D3.k8sOps.writes.approval.policy.
   // Shows D3.k8sOps.writes.approval.
   const fixture = await setUpCluster(t, { config: { writes: { mode: 'apply' } } })
   assert.deepEqual(fixture.requirements('k8s_scale', { ...WEB, replicas: 0 }), {
@@ -102,7 +105,7 @@ test('each applied write needs an approval, unless approval is by policy', async
 })
 
 test('writes are limited to their namespaces and to maxReplicas', async (t) => {
-  // Shows D3.k8sOps.writes.namespaces and D3.k8sOps.writes.maxReplicas.
+  // Shows D3.k8sOps.writes.namespaces, D3.k8sOps.writes.maxReplicas and D3.default.computed.k8sOps.writes.namespaces.
   const narrow = await setUpCluster(t, {
     config: { namespaces: ['shop', 'bank'], writes: { mode: 'apply', namespaces: ['shop'], maxReplicas: 3 } },
   })

@@ -234,7 +234,7 @@ async function age(file: string): Promise<void> {
 }
 
 test('exceeded limits of a store are described to the model, and expired items are not returned', async (t) => {
-  // Shows D3.sessions.memorySweepSeconds.
+  // Shows D3.sessions.memorySweepSeconds and D3.default.computed.memoryDataDir.
   const { caller, dir, memoryFile, stop } = await governed(t)
   const { call } = caller()
   assert.match(await call('write', { store: 'small', key: 'a', text: 'nine chars' }), /at most 8 bytes/)

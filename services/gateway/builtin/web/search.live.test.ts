@@ -45,6 +45,7 @@ const results = (urls: readonly string[]) =>
 const answerIn = (result: readonly string[] | string) => JSON.parse(result[0] ?? '')
 
 test('SearXNG is queried for JSON, and results that the caller may not read are omitted', async (t) => {
+  // Shows D3.web.search.backend.searxng.
   // Shows D3.web.search.backend, D3.web.search.url, D3.web.search.caFile and D3.web.search.maxResults.
   const urls = [
     'https://a.example/1',
@@ -126,6 +127,7 @@ test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a 
 })
 
 test('OpenSearch is queried by index and fields, with a header reloaded for each search', async (t) => {
+  // Shows D3.web.search.backend.opensearch.
   // Shows D3.web.search.index, D3.web.search.fields, D3.web.search.urlField, D3.web.search.titleField, D3.web.search.snippetField
   // and D3.web.search.authHeaderFile.
   const sources = [
@@ -197,7 +199,7 @@ test('a failure of the backend is described without its text', async (t) => {
 })
 
 test('without a backend there is no search tool; without readable domains there is no tool', async (t) => {
-  // Shows D3.web.namespaces and D3.web.defaultAllow.
+  // Shows D3.web.namespaces, D3.web.defaultAllow and D3.web.search.backend.none.
   assert.deepEqual((await setUpWeb(t)).tools(), ['web_fetch'])
   const namespaces = { team: { allowedDomains: ['example.com'] }, other: { deniedDomains: ['example.com'] } }
   const fixture = await setUpWeb(t, { config: { defaultAllow: false, namespaces } })

@@ -11,7 +11,8 @@ import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
 test('arguments of every recorded call of a configured namespace are captured under the hash of the record', async (t) => {
-  // Shows D3.captureArgs.enabled, D3.captureArgs.namespaces, D3.dlp.captureArgs, D3.metric.plat_gateway_arg_captures_total.
+  // Shows D3.captureArgs.enabled, D3.captureArgs.namespaces, D3.dlp.captureArgs, D3.metric.plat_gateway_arg_captures_total,
+  // D3.default.computed.captureArgs.dlpProfile.
   const dir = tempFolder()
   const key = path.join(dir, 'key')
   await writeFile(key, randomBytes(32).toString('base64'))

@@ -178,7 +178,7 @@ test('budgets of a file limit calls, are listed and reloaded, and alerts are sen
 })
 
 test('spending and sent alerts survive a stop, a kill -9, and wrong, lost or foreign totals', async () => {
-  // Shows D3.cost.finopsStatePath.
+  // Shows D3.cost.finopsStatePath and D3.default.computed.finopsStatePath.
   await budgets({ day: 100, month: 10 })
   const state = join(dir, 'audit.jsonl.finops.json')
   let calls = 0

@@ -134,6 +134,7 @@ test('a tool on page 2 is compared with its pin as well', async () => {
 })
 
 test('a tool without a pin is hidden and refused, unless allowUnpinned is set', async () => {
+  // Shows D2.server.toolPins.mode.enforce.
   // Shows D2.server.toolPins.allowUnpinned and D2.server.toolPins.pins.
   pages = [[PINNED, '{"name":"new"}']]
   assert.deepEqual(await listed('strict'), ['read'])
@@ -143,12 +144,14 @@ test('a tool without a pin is hidden and refused, unless allowUnpinned is set', 
 })
 
 test('a definition shown to one session counts for every other', async () => {
+  // Shows D2.server.toolPins.onChange.hide.
   pages = [[DRIFTS.wording ?? '']]
   assert.deepEqual(await listed('strict'), [])
   assert.equal(errorOf(await callRead('strict')), 'tool_pin_mismatch')
 })
 
 test('mode alert passes a changed tool and reports it once', async () => {
+  // Shows D2.server.toolPins.onChange.alert.
   pages = [[DRIFTS.icons ?? '']]
   for (let calls = 0; calls < 3; calls++) assert.equal(errorOf(await callRead('alerting')), null)
   assert.deepEqual(await listed('alerting'), ['read'])
@@ -162,6 +165,7 @@ test('mode alert passes a changed tool and reports it once', async () => {
 })
 
 test('onChange approve requires an approval for calls of a changed tool that policy allows', async () => {
+  // Shows D2.server.toolPins.onChange.approve.
   // Shows D2.server.toolPins.onChange.
   pages = [[PINNED]]
   assert.equal(errorOf(await callRead('asking')), null)
@@ -171,6 +175,7 @@ test('onChange approve requires an approval for calls of a changed tool that pol
 })
 
 test('mode learn stores the first definition, and passes and reports changes', async () => {
+  // Shows D2.server.toolPins.mode.learn.
   // Shows D3.mcp.pinStorePath.
   pages = [[PINNED]]
   assert.deepEqual(await listed('learning'), ['read'])

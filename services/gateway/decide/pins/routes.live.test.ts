@@ -104,6 +104,7 @@ async function admin(where: string, body?: object, token = 'admin-token') {
 }
 
 test('the list shows observed and drifted tools per server; servers in mode off are left out', async () => {
+  // Shows D2.server.toolPins.mode.off.
   // Shows D2.server.toolPins.mode.
   for (const server of ['learning', 'strict', 'off']) await tools(server)
   offered = [CHANGED]

@@ -115,6 +115,7 @@ test('a duplicate is acknowledged again and not stored twice; an overlapping seg
 })
 
 test('tampered, unsigned, unknown, reordered, cut and oversized segments are refused, and none of their lines is stored', async (t) => {
+  // Shows D3.exposition.collectorRefused.signature.
   const [edge, south] = [await testEdge(30), await testEdge(9, 'south')]
   const { open, stored, counted, records } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
@@ -147,6 +148,7 @@ test('tampered, unsigned, unknown, reordered, cut and oversized segments are ref
 })
 
 test('a second history of an edge is a fork: refused at any overlap with the first, and recorded once', async (t) => {
+  // Shows D3.exposition.collectorRefused.fork.
   const [one, two] = [await testEdge(20), await testEdge(20)]
   const { open, stored, counted, records } = await setUp(t, { north: one.signer.publicKey })
   const collector = await open()

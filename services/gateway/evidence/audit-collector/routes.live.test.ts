@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { readSegmentReceipt } from '@plat/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { AUDIENCE, provider } from '../../testing/people.ts'
 import { started, TOKEN } from '../../testing/started.ts'
@@ -12,7 +14,8 @@ import { testEdge } from './testing/edge.ts'
 const TYPE = 'application/vnd.plat.segment'
 
 test('POST /v1/audit/segments accepts segments from forwarders only, and reports problems of the others', async (t) => {
-  // Shows D3.auditCollector.dir, D3.auditCollector.maxSegmentBytes, D3.adminAuth.role.audit-forwarder.
+  // Shows D3.auditCollector.dir, D3.auditCollector.maxSegmentBytes, D3.adminAuth.role.audit-forwarder and
+  // D3.default.computed.auditCollector.id.
   const [people, edge, key] = [await provider(t), await testEdge(60), await keyFiles()]
   const dir = join(tempFolder(), 'edges')
   const pub = join(tempFolder(), 'pub.pem')
@@ -33,7 +36,8 @@ test('POST /v1/audit/segments accepts segments from forwarders only, and reports
       headers: { 'content-type': type, ...(token !== null && { authorization: `Bearer ${token}` }) },
       body: new Uint8Array(body),
     })
-    const { error, message, upTo } = JSON.parse(await response.text())
+    const { error, message, upTo, receipt } = JSON.parse(await response.text())
+    if (receipt !== undefined) assert.equal(readSegmentReceipt(receipt)?.says.collector, hostname())
     return [response.status, error ?? upTo, String(message ?? '').split(':', 1)[0]]
   }
   const first = await edge.segment(0, 9)

@@ -69,6 +69,7 @@ test('a full spool stays within its bytes, keeps its segments, and continues whe
 })
 
 test('dropOldestForwarded drops only forwarded segments, the oldest first', async (t) => {
+  // Shows D3.offline.fullPolicy.dropOldestForwarded.
   // Shows D3.offline.fullPolicy.
   const { write, open, segments } = await setUpSpool(t)
   const { spool, sealer, sealAll } = await open({ maxBytes: 30_000, dropsForwarded: true })

@@ -39,6 +39,8 @@ async function settled(edge: Node): Promise<number> {
 // These tests mostly wait.
 describe('an edge', { concurrency: true }, () => {
   test('an edge works without a collector, forwards everything to one later, and reports its state', async (t) => {
+    // Shows D3.offline.approvals.deny.
+    // Shows D3.default.computed.offline.spoolDir, D3.default.computed.auditCollector.dir.
     // Shows D3.offline.enabled, D3.offline.edgeId, D3.offline.sealIntervalSeconds, D3.offline.collectorKeyFiles,
     // D3.offline.forward.url, D3.offline.forward.tokenFile, D3.offline.forward.intervalSeconds,
     // D3.offline.disconnectedAfterSeconds, D3.offline.approvals, D3.auditCollector.enabled, D3.auditCollector.id,
@@ -88,6 +90,7 @@ describe('an edge', { concurrency: true }, () => {
   })
 
   test('a full spool denies only tool calls, keeps its limit, and is freed by a collector', async (t) => {
+    // Shows D3.offline.fullPolicy.failClosed.
     // Shows D3.offline.spoolDir, D3.offline.spoolMaxBytes, D3.offline.segmentMaxRecords, D3.offline.fullPolicy, D3.error.spoolFull,
     // D3.metric.plat_gateway_audit_forward_spool_bytes, D3.metric.plat_gateway_audit_forward_spool_max_bytes,
     // D3.metric.plat_gateway_audit_forward_spool_full and D3.metric.plat_gateway_offline_denials_total.
@@ -117,6 +120,7 @@ describe('an edge', { concurrency: true }, () => {
   })
 
   test('segments and receipts can be copied by hand, in any order: early and partial ones wait', async (t) => {
+    // Shows D3.exposition.collectorRefused.gap.
     // Shows D3.offline.receiptDropDir, D3.auditCollector.dropDir, D3.auditCollector.pollSeconds and
     // D3.metric.plat_gateway_audit_collector_refused_total.
     const { edge: startEdge, hub: startHub, stored, edgeDir, hubDir } = await setUp(t)
@@ -171,7 +175,7 @@ describe('an edge', { concurrency: true }, () => {
   })
 
   test('a disconnected edge denies tools of high risk once its revocation list is too old', async (t) => {
-    // Shows D3.offline.maxRevocationStalenessSeconds and D3.offline.highRiskTools.
+    // Shows D3.offline.maxRevocationStalenessSeconds, D3.offline.highRiskTools and D3.default.computed.offline.highRiskTools.
     const { edge: startEdge, edgeDir } = await setUp(t)
     const revocationsFile = join(edgeDir, 'revocations.json')
     const write = () => writeFileSync(revocationsFile, JSON.stringify({ version: 1, revocations: [] }))
@@ -192,6 +196,7 @@ describe('an edge', { concurrency: true }, () => {
   })
 
   test('with localApprovers a disconnected edge holds calls, and only local approvers can approve', async (t) => {
+    // Shows D3.offline.approvals.localApprovers.
     // Shows D3.offline.approvals and D3.offline.localApprovers.
     const people = await provider(t)
     const { edge: startEdge } = await setUp(t)

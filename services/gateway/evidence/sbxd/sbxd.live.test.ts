@@ -83,6 +83,7 @@ test('decisions are mirrored over a URL with a token, and over a unix socket', a
 })
 
 test('the default socket is that of the user', async (t) => {
+  // Shows D3.default.computed.sbxd.socket.
   const before = process.env.XDG_RUNTIME_DIR
   const folder = tempFolder()
   process.env.XDG_RUNTIME_DIR = folder
@@ -97,6 +98,8 @@ test('the default socket is that of the user', async (t) => {
 })
 
 test('a daemon that does not respond holds no call, and decisions beyond the queue are dropped and counted', async (t) => {
+  // Shows D3.label.plat_gateway_sbxd_mirror_total.outcome.ok, D3.label.plat_gateway_sbxd_mirror_total.outcome.dropped,
+  // D3.label.plat_gateway_sbxd_mirror_total.outcome.error.
   // Shows D3.sbxd.queueSize.
   const daemon = await daemonFor(t)
   const held = Promise.withResolvers<boolean>()

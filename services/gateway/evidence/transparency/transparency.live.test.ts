@@ -52,6 +52,7 @@ for (const [algorithm, api, kind] of [
   ['RS256', 'v2', 'hashedrekord'],
 ] as const) {
   test(`a checkpoint of an ${algorithm} key is anchored on demand over api ${api}, and verifies with both public keys`, async (t) => {
+    // Shows D3.transparencyLog.api.v1, D3.transparencyLog.api.v2.
     // Shows D3.audit.transparencyLog, D3.transparencyLog.enabled, D3.transparencyLog.url, D3.transparencyLog.api and
     // D3.transparencyLog.publicKeyFiles.
     const log = await startLog(t)

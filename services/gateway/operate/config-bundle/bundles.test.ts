@@ -68,6 +68,7 @@ test('a restart keeps the bundle in force and still refuses older ones', async (
 })
 
 test('bundles with untrusted or too few signatures are refused', async () => {
+  // Shows D3.configBundle.signaturePolicy.classical, D3.configBundle.signaturePolicy.hybrid, D3.configBundle.signaturePolicy.pq.
   // Shows D3.configBundle.signaturePolicy.
   const pq = ephemeralSigner('ML-DSA-65')
   const stranger = ephemeralSigner()

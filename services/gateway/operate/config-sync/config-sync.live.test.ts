@@ -81,7 +81,7 @@ function typedConfigOf(configSync: object) {
 
 test('files exist before they are first read, and follow their ConfigMap', async (t) => {
   // Shows D3.state.configSync.enabled, D3.state.configSync.namespace, D3.state.configSync.pollMillis, D3.state.configSync.apiServer,
-  // D3.state.configSync.tokenFile, D3.state.configSync.items.
+  // D3.state.configSync.tokenFile, D3.state.configSync.items, D3.default.computed.configSync.namespace.
   const { server, open, round, say, read, counted } = await setUp(t)
   say({ 'policies.json': 'one' })
   await open()

@@ -53,6 +53,7 @@ async function spentIn(gateway: GatewayProcess, session: string) {
 }
 
 test('a revocation at one gateway applies at the other, until it is lifted there', async () => {
+  // Shows D3.state.stateBackend.type.postgres.
   // Shows D3.state.stateBackend.type, D3.state.stateBackend.dsnFile.
   assert.equal(await shared.refusal(other, 'gone', 'free'), null)
   const revoked = await shared.admin(one, 'POST', '/revocations', { target: { session: 'default/assistant/gone' } })
@@ -88,6 +89,7 @@ test('an upstream session created at one gateway continues at the other', async 
 })
 
 test('500 concurrent calls at two gateways never exceed a shared cap, and use all of it', async () => {
+  // Shows D3.state.stateBackend.counters.shared.
   // Shows D3.state.stateBackend.counters, D3.state.stateBackend.maxConns, D3.state.stateBackend.schema.
   const at = (gateway: GatewayProcess) => Array.from({ length: 250 }, () => shared.refusal(gateway, 'pays', 'paid'))
   const refusals = await Promise.all([...at(one), ...at(other)])

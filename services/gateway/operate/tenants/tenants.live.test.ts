@@ -10,7 +10,7 @@ import { setUpTenants, type TwoTenants } from './testing/two-tenants.ts'
 import { leakIn, requestsAt } from './testing/walk.ts'
 
 test('each tenant has its own chain, and calls, decisions and actions are in no other', async (t) => {
-  // Shows D3.state.tenantsFile and D3.state.tenantLedgerDir.
+  // Shows D3.state.tenantsFile, D3.state.tenantLedgerDir and D3.default.computed.tenantLedgerDir.
   const { token, call, admin, ledger, ledgerPath } = await setUpTenants(t)
   for (const one of [RED, BLUE]) {
     assert.match((await call(token(one), `${one.name}-notes`, { text: one.mark })).text, /done/)

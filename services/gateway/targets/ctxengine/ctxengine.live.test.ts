@@ -59,6 +59,7 @@ async function engineFor(t: TestContext, own: object = {}): Promise<ContextEngin
 }
 
 test('each session has its own context, created with its first call and used by later ones', async (t) => {
+  // Shows D3.label.plat_gateway_ctxengine_context_ops_total.op.create.
   // Shows D3.ctxengine.upstream, D3.ctxengine.apiKeyFile, D3.route.provider.ctxengine, D3.metric.plat_gateway_ctxengine_contexts
   // and D3.metric.plat_gateway_ctxengine_context_ops_total.
   const engine = await engineFor(t, { apiKey: 'engine-key' })
@@ -80,6 +81,7 @@ test('each session has its own context, created with its first call and used by 
 })
 
 test('a forked session begins with the context of its parent, and shares nothing afterwards', async (t) => {
+  // Shows D3.label.plat_gateway_ctxengine_context_ops_total.op.fork.
   const engine = await engineFor(t)
   const { say, ops } = await setUp(t, engine)
   await say('parent')
@@ -92,6 +94,7 @@ test('a forked session begins with the context of its parent, and shares nothing
 })
 
 test('an engine that lost a context gets the call once more, with a new context', async (t) => {
+  // Shows D3.label.plat_gateway_ctxengine_context_ops_total.op.stale.
   const engine = await engineFor(t)
   const { say, ops } = await setUp(t, engine)
   await say('one')
@@ -109,6 +112,7 @@ test('an engine that lost a context gets the call once more, with a new context'
 })
 
 test('a busy, failing or unreachable engine refuses the call, and is counted', async (t) => {
+  // Shows D3.label.plat_gateway_ctxengine_context_ops_total.op.busy, D3.label.plat_gateway_ctxengine_context_ops_total.op.error.
   const engine = await engineFor(t)
   const { say, ops } = await setUp(t, engine)
   const respond = (status: number) => (request: string, response: import('node:http').ServerResponse) => {
@@ -141,6 +145,7 @@ test('a busy, failing or unreachable engine refuses the call, and is counted', a
 })
 
 test('contexts are dropped by least recent use and when idle', async (t) => {
+  // Shows D3.label.plat_gateway_ctxengine_context_ops_total.op.drop.
   // Shows D3.ctxengine.maxContexts and D3.ctxengine.contextIdleSeconds.
   const engine = await engineFor(t)
   const { say, ops, series } = await setUp(t, engine, { maxContexts: 2 })

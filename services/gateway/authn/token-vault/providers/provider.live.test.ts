@@ -85,6 +85,8 @@ function providerOf(own: Partial<ProviderConfig>, outside: ConstructorParameters
 }
 
 test('each preset uses the endpoints of its provider unless others are configured', async (t) => {
+  // Shows D3.tokenVault.providers.preset.github, D3.tokenVault.providers.preset.microsoft,
+  // D3.tokenVault.providers.preset.google, D3.tokenVault.providers.preset.salesforce, D3.tokenVault.providers.preset.slack.
   // Shows D3.tokenVault.providers.preset, D3.tokenVault.providers.tenant, D3.tokenVault.providers.domain,
   // D3.tokenVault.providers.authorizationURL, D3.tokenVault.providers.extraAuthParams, D3.tokenVault.providers.scopes.
   const { outside, login } = await authorizationServer(t)
@@ -139,6 +141,8 @@ test('each preset uses the endpoints of its provider unless others are configure
 })
 
 test('a code, a refresh token and a revocation are sent with the client secret, PKCE and resource, trusting the configured CA', async (t) => {
+  // Shows D3.tokenVault.providers.clientAuth.post, D3.tokenVault.providers.clientAuth.basic,
+  // D3.tokenVault.providers.preset.generic, D3.tokenVault.providers.grant.authorization_code.
   // Shows D3.tokenVault.providers.issuer, D3.tokenVault.providers.clientAuth, D3.tokenVault.providers.disablePKCE, D3.tokenVault.providers.resource,
   // D3.tokenVault.providers.caFile, D3.tokenVault.providers.tokenURL, D3.tokenVault.providers.revocationURL.
   const server = await authorizationServer(t)

@@ -36,6 +36,8 @@ export interface VaultOptions {
   readonly vault?: object
   /** Overrides of gateway.json. */
   readonly config?: object
+  /** Keys of `identity` beside the public key. */
+  readonly identity?: object
   /** Environment of the gateway. */
   readonly env?: NodeJS.ProcessEnv
   readonly auth?: AuthEntry
@@ -162,8 +164,8 @@ export class VaultFixture {
       ...wish.config,
     }
     const lines: string[] = []
-    const { env = {} } = wish
-    const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines), env })
+    const { env = {}, identity = {} } = wish
+    const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines), env, identity })
     const fixture = new VaultFixture(t, { dir, idp, hub, server, config, vault, running, lines, env })
     t.after(() => fixture.#running.gateway.drain())
     return fixture

@@ -36,6 +36,7 @@ const USD = 'usd/session/default/a/s'
 const RATE = 'rate/default/p/r/s'
 
 test('with local counters each replica has its own rates, and all have the same budgets', async () => {
+  // Shows D3.state.stateBackend.counters.local.
   // Shows D3.state.stateBackend.counters.
   const { shared, rates, one, other } = setUp()
   const hold = heldOf(await one.take('1', [item(RATE, 1, 1), item(USD, 10, 6)], soon))

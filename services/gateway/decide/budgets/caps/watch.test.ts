@@ -79,7 +79,7 @@ test('without a file only the session cap applies, in any currency', async (t) =
 })
 
 test('budgets in another currency than that of the prices, else USD, are refused', async (t) => {
-  // Shows D3.cost.budgetCurrency, D3.error.budgetCurrency.
+  // Shows D3.cost.budgetCurrency, D3.error.budgetCurrency, D3.default.computed.budgetCurrency.
   const { paths, keys, check, amounts } = setUp(t)
   writeFileSync(paths.budgets, file('EUR'))
   assert.match((await check()).join('\n'), /currency: EUR, but the gateway counts in USD; nothing is converted/)

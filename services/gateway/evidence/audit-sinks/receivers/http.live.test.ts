@@ -229,6 +229,7 @@ test('sentinel gets a list of rows for the stream of its rule', async (t) => {
 })
 
 test('chronicle gets raw logs of a log type, or events of the Unified Data Model', async (t) => {
+  // Shows D3.auditSinks.chronicleMode.logs, D3.auditSinks.chronicleMode.udm.
   // Shows D3.auditSinks.credentials.gcp, D3.auditSinks.type.chronicle, D3.auditSinks.chronicleMode, D3.auditSinks.logType, D3.auditSinks.region.
   const server = await startHttpReceiver(t)
   const instance = '/v1alpha/projects/p/locations/eu/instances/i'

@@ -29,7 +29,7 @@ test('the tier of a change follows its risk', async () => {
 })
 
 test('sensitive types, built in or configured, are at least of tier 3', async () => {
-  // Shows D3.infra.tiers.sensitiveTypes and D3.infra.tiers.addSensitiveTypes.
+  // Shows D3.infra.tiers.sensitiveTypes, D3.infra.tiers.addSensitiveTypes and D3.default.computed.infra.tiers.sensitiveTypes.
   for (const type of [
     'aws_iam_role',
     'aws_security_group_rule',
@@ -47,7 +47,7 @@ test('sensitive types, built in or configured, are at least of tier 3', async ()
 })
 
 test('data-bearing types are of tier 4 when destroyed, replaced or forgotten', async () => {
-  // Shows D3.infra.tiers.dataBearingTypes and D3.infra.tiers.addDataBearingTypes.
+  // Shows D3.infra.tiers.dataBearingTypes, D3.infra.tiers.addDataBearingTypes and D3.default.computed.infra.tiers.dataBearingTypes.
   const type = 'aws_db_instance'
   for (const actions of [['delete'], ['delete', 'create'], ['create', 'delete'], ['forget']])
     assert.match(await tierOf({ type, actions }), /^4 .*data-bearing type$/, actions.join())
@@ -59,7 +59,7 @@ test('data-bearing types are of tier 4 when destroyed, replaced or forgotten', a
 })
 
 test('a protected address is of tier 4 for any change, in every module and before a move', async () => {
-  // Shows D3.infra.tiers.protectedAddresses and D3.infra.tiers.addProtectedAddresses.
+  // Shows D3.infra.tiers.protectedAddresses, D3.infra.tiers.addProtectedAddresses and D3.default.computed.infra.tiers.protectedAddresses.
   const own = { protectedAddresses: ['aws_instance.gate', 'module.prod.*'] }
   const tier = (change: PlanChange) => tierOf({ actions: ['update'], ...change }, own)
   for (const address of [
