@@ -19,7 +19,7 @@ import { type Agents, buildAgents } from './targets/a2a/registry.ts'
 import { targetOf as agentTarget, reached } from './targets/a2a/stage.ts'
 import { decodeUpstreams } from './targets/servers/decode.ts'
 import { buildRegistry, type Registry } from './targets/servers/registry.ts'
-import { targetOf, toolsScope } from './targets/servers/stage.ts'
+import { currentTool, targetOf, toolsScope } from './targets/servers/stage.ts'
 
 export type { UsedBefore } from './decide/budgets/trial.ts'
 
@@ -149,10 +149,9 @@ class Trial implements PolicyTrial {
   }
 
   judgeRecord(record: Readonly<Record<string, unknown>>) {
-    const found = recorded(record, (identity, server, tool) => {
-      const upstream = this.#parts.registry.resolve(identity, server)
-      return isDenial(upstream) ? [] : upstream.labels.of(tool).sinks
-    })
+    const found = recorded(record, (identity, server, tool) =>
+      currentTool(this.#parts.registry.resolve(identity, server), tool),
+    )
     return found === null ? null : { was: found.was.action, verdict: this.#verdict(found.input).verdict }
   }
 
@@ -179,7 +178,8 @@ class Trial implements PolicyTrial {
     return agentTarget({ name: tool }, agent)
   }
 
-  #serverTarget({ server, tool }: TrialCall, identity: Identity): Target | Verdict {
+  #serverTarget({ server: name, tool }: TrialCall, identity: Identity): Target | Verdict {
+    const server = this.#parts.registry.nameOf(identity, name)
     const scope = toolsScope(identity, server, tool)
     if (scope !== null) return no('insufficient_scope', `scope ${scope} is required`)
     const upstream = this.#parts.registry.resolve(identity, server)

@@ -99,6 +99,8 @@ export interface Target {
   readonly key: string
   /** The name that policies match: `notes`, `llm/<route>`, `a2a/<ns>/<agent>`. */
   readonly server: string
+  /** A second name of the server that names in rules and settings may use; absent: it has none. */
+  readonly alias?: string
   /** A tool, a model, or `skill:<id>`. */
   readonly tool: string | null
   readonly trust: 'trusted' | 'untrusted'
@@ -123,6 +125,11 @@ export interface CallRequirements {
   readonly presentedArguments: string | null
   /** Limits in which the call counts, in addition to budgets and the rates of policy. */
   readonly holds: readonly HoldItem[]
+}
+
+/** Returns whether one of the server's names passes a test. */
+export function isNamed({ server, alias }: Pick<Target, 'server' | 'alias'>, test: (name: string) => boolean): boolean {
+  return test(server) || (alias !== undefined && test(alias))
 }
 
 /** The target before it is resolved, with the strictest properties. Metrics show its server name; no upstream has its key. */

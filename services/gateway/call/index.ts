@@ -36,6 +36,7 @@ export {
   type Fact,
   type Facts,
   type Identity,
+  isNamed,
   labelsByTrust,
   labelsOfClass,
   type RedactedView,

@@ -11,7 +11,7 @@ import { createEnergy } from '../evidence/energy/index.ts'
 import { startPinReports } from '../operate/pin-reports/index.ts'
 import type { RequestingPlane } from '../planes/mcp/index.ts'
 import { createAnswered, createDemand } from '../planes/model/index.ts'
-import { registrySlot, targetOf } from '../targets/servers/index.ts'
+import { currentTool, registrySlot, targetOf } from '../targets/servers/index.ts'
 import type { Callers } from './callers.ts'
 import type { Content } from './content.ts'
 import type { Evidence } from './evidence.ts'
@@ -66,16 +66,16 @@ export function startSimulation(
   return createSimulation({
     clock,
     inForce: () => policies.listed(),
-    targetOf(identity, server, tool) {
-      const found = snapshots.current.get(registrySlot).resolve(identity, server)
+    targetOf(identity, name, tool) {
+      const registry = snapshots.current.get(registrySlot)
+      const server = registry.nameOf(identity, name)
+      const found = registry.resolve(identity, server)
       return isDenial(found) ? found : targetOf({ operation: 'mcp.call', server, name: tool }, found)
     },
     ledgerOf: (tenant) => audit.of(tenant)?.path ?? null,
     captured: (namespace, argsSha256) => captures.read(namespace, argsSha256),
-    sinksOf(identity, server, tool) {
-      const found = snapshots.current.get(registrySlot).resolve(identity, server)
-      return isDenial(found) ? [] : found.labels.of(tool).sinks
-    },
+    currentToolOf: (identity, server, tool) =>
+      currentTool(snapshots.current.get(registrySlot).resolve(identity, server), tool),
   })
 }
 

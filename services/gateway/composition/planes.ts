@@ -82,6 +82,7 @@ export async function mcpPlane(
         const found = snapshot.get(registrySlot).resolve(identity, server)
         return isDenial(found) ? null : found
       },
+      nameOf: (snapshot, identity, name) => snapshot.get(registrySlot).nameOf(identity, name),
       protocolVersions: (snapshot, identity, server) => snapshot.get(registrySlot).protocolVersions(identity, server),
     },
     clientOf(snapshot, caller) {

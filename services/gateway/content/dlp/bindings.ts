@@ -38,21 +38,26 @@ export class Bindings {
   }
 
   /** `own`: profile named by the server or route, or null. Returns a denial if it does not exist. */
-  profileOf(target: Pick<Target, 'kind' | 'key' | 'server'>, own: string | null, namespace: string): Bound | Denial {
+  profileOf(
+    target: Pick<Target, 'kind' | 'key' | 'server' | 'alias'>,
+    own: string | null,
+    namespace: string,
+  ): Bound | Denial {
     if (own !== null) {
       const named = this.#profiles.get(own)
       return named === undefined ? missing(target, own) : named
     }
-    const near = target.kind === 'model' ? this.#models.get(target.key) : this.#serverBinding(target.key)
+    const near = target.kind === 'model' ? this.#models.get(target.key) : this.#serverBinding(target)
     const bound = near === undefined ? this.#namespaces.get(namespace) : near
     return bound === undefined ? this.#default : bound
   }
 
-  /** Servers are named in full, or by name only. */
-  #serverBinding(key: string): Bound | undefined {
+  /** Servers are named in full, or by name only; one with two names by either. */
+  #serverBinding({ key, server, alias }: Pick<Target, 'key' | 'server' | 'alias'>): Bound | undefined {
     if (this.#servers.size === 0) return undefined
-    const bound = this.#servers.get(key)
-    return bound !== undefined ? bound : this.#servers.get(key.slice(key.indexOf('/') + 1))
+    const names = [key, key.slice(key.indexOf('/') + 1), ...(alias === undefined ? [] : [server])]
+    const name = names.find((one) => this.#servers.has(one))
+    return name === undefined ? undefined : this.#servers.get(name)
   }
 
   #named(name: string): Bound {

@@ -2,7 +2,7 @@ import { type Clock, glob, type PoolBound, parseStrict, reasonOf, SharedPool } f
 import type { Dialer, DialOptions } from '@plat/http'
 import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
-import type { Identity, Target } from '../../call/index.ts'
+import { type Identity, isNamed, type Target } from '../../call/index.ts'
 import type { GuardConfig, GuardTarget } from './config.ts'
 import type { ClassifierRequest, GuardType } from './types/type.ts'
 import { windowsOf } from './windows.ts'
@@ -68,8 +68,9 @@ export class Guard {
   }
 
   /** Returns whether it applies to this caller and target. */
-  guards({ namespace }: Identity, { server, tool }: Target): boolean {
-    return fits(this.#namespaces, namespace) && fits(this.#servers, server) && fits(this.#tools, tool)
+  guards({ namespace }: Identity, target: Target): boolean {
+    const isServer = isNamed(target, (name) => fits(this.#servers, name))
+    return isServer && fits(this.#namespaces, namespace) && fits(this.#tools, target.tool)
   }
 
   /** Number of texts in progress. */

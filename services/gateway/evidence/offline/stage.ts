@@ -1,5 +1,5 @@
 import { glob } from '@plat/core'
-import { type Call, type Denial, deny } from '../../call/index.ts'
+import { type Call, type Denial, deny, isNamed } from '../../call/index.ts'
 import { admitted, type Stage, stage } from '../../pipeline/stage.ts'
 
 /** Why an edge refuses a call (`plat_gateway_offline_denials_total`). */
@@ -42,7 +42,8 @@ export function createOfflineStage({
     const { target, pin, decision } = call.facts
     const tool = target.kind === 'model' ? null : target.tool
     if (tool !== null && standing.full) return 'spool-full'
-    if (tool !== null && standing.stale && isHighRisk(`${target.server}/${tool}`)) return 'revocation-stale'
+    if (tool !== null && standing.stale && isNamed(target, (name) => isHighRisk(`${name}/${tool}`)))
+      return 'revocation-stale'
     // A call in its second pass has been approved already.
     const asks =
       decision.action === 'require_approval' || pin?.approve === true || Boolean(target.requirements?.approval)

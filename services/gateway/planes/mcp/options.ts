@@ -13,6 +13,8 @@ export interface Upstreams {
   upstream(snapshot: Snapshot, key: string): McpUpstream | null
   /** Returns the server to which this name resolves for the caller, regardless of its scopes; null when there is none. */
   named(snapshot: Snapshot, identity: Identity, server: string): McpUpstream | null
+  /** Returns the one name of a server that this caller may name in two ways; any other name as it is. */
+  nameOf(snapshot: Snapshot, identity: Identity, name: string): string
   /** Returns the revisions to which the server that `named` returns is restricted; null when it is not, or there is none. */
   protocolVersions(snapshot: Snapshot, identity: Identity, server: string): readonly string[] | null
 }

@@ -227,6 +227,10 @@ class McpPlane implements RequestingPlane, ServerPlane, TaskPlane, ReachabilityV
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }
 
+  nameOf({ snapshot }: RequestContext, identity: Identity, name: string): string {
+    return this.#upstreams.nameOf(snapshot, identity, name)
+  }
+
   revisions({ snapshot }: RequestContext, identity: Identity, server: string): readonly string[] {
     const revisions = spokenRevisions(this.#upstreams.protocolVersions(snapshot, identity, server))
     // A caller without the scope must not learn anything about the server; a stage refuses its request.

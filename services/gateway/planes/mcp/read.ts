@@ -38,6 +38,8 @@ export interface Reader extends BodyLimits {
   catchUpTasks(identity: Identity): Promise<void> | null
   /** Returns the server's session in which a task was created; null: none. */
   taskSession(task: OwnedTask, owner: Identity): Sealed | null
+  /** Returns the one name of a server that this caller may name in two ways; any other name as it is. */
+  nameOf(arrival: RequestContext, identity: Identity, name: string): string
   /** Returns the revisions that this caller may use with the server. */
   revisions(arrival: RequestContext, identity: Identity, server: string): readonly string[]
   /** Stores the parsed request until the response, also for refusals, which contain the request's id. */
@@ -73,10 +75,11 @@ export function read(
   arrival: RequestContext,
   identity: Identity,
 ): Parsed | Denial | Promise<Parsed | Denial> {
-  const server = serverName(arrival.wire.path)
-  if (server === null) return deny('unknown_server', 'the path is /mcp/<name> with the name of an MCP server')
+  const name = serverName(arrival.wire.path)
+  if (name === null) return deny('unknown_server', 'the path is /mcp/<name> with the name of an MCP server')
   const method = checkHead(reader, arrival)
   if (isDenial(method)) return method
+  const server = reader.nameOf(arrival, identity, name)
   const opened: Opened = { reader, arrival, identity, server, shared: null }
   return method === 'POST' ? readMessage(opened) : readStream(opened, method)
 }

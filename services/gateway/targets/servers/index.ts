@@ -11,7 +11,7 @@ import { buildRegistry, type Registry, type ServeApi, type Upstream } from './re
 import { createResolveStage, type MissingScopes, registrySlot, type ServerCredentials } from './stage.ts'
 
 export type { AgentWeb, Registry, Upstream } from './registry.ts'
-export { createResolveStage, registrySlot, targetOf } from './stage.ts'
+export { createResolveStage, currentTool, registrySlot, targetOf } from './stage.ts'
 
 export interface ServersOptions {
   readonly config: {

@@ -27,6 +27,8 @@ export interface Upstream {
   readonly trust: Target['trust']
   readonly dataClass: Target['dataClass']
   readonly jurisdiction: string | null
+  /** Published name of an implicit server, which policies may use as well; null: it has one name. */
+  readonly published: string | null
   /** Authentication of the gateway to the server. */
   readonly auth: UpstreamAuth
   /** Pins of tool definitions; null in mode `off`. */
@@ -47,6 +49,11 @@ export interface Pins extends Pick<PinsEntry, 'mode' | 'onChange' | 'allowUnpinn
 /** Resolves a caller's name to one server (docs/spec/gateway.md, "Server name resolution order") by map lookups only. */
 export interface Registry {
   resolve(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial
+  /**
+   * Returns the name under which everything decides about a server: `<name>` for the published name `<agent>-<name>` of an implicit server of this
+   * agent, and any other name as it is.
+   */
+  nameOf(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): string
   /** Returns `protocolVersions` of the server to which `resolve` leads; null: not restricted, or there is none. */
   protocolVersions(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): readonly string[] | null
   /** By `Target.key`. */
@@ -177,6 +184,7 @@ class NamedUpstreams implements Registry {
   readonly #tables: Tables
   /** Whether any server is restricted to some revisions: otherwise no name needs to be resolved for it. */
   readonly #restricts: boolean
+  readonly #hasImplicit: boolean
   readonly size: number
   readonly clears: boolean
 
@@ -185,6 +193,7 @@ class NamedUpstreams implements Registry {
     this.#restricts = [...tables.servers.values(), ...tables.implicit.values()].some(
       ({ protocolVersions }) => protocolVersions !== null,
     )
+    this.#hasImplicit = tables.implicit.size > 0
     this.clears = tables.servers.values().some(({ labels }) => labels.clears)
     this.size = tables.servers.size + tables.implicit.size + tables.statics.size
   }
@@ -225,6 +234,19 @@ class NamedUpstreams implements Registry {
   client({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>): AgentClient | null {
     const { agentClients } = this.#tables
     return agentClients.size === 0 ? null : (agentClients.get(`${namespace}/${agent}`) ?? null)
+  }
+
+  nameOf(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): string {
+    const prefix = this.#hasImplicit ? `${identity.agent}-` : ''
+    if (prefix === '' || !name.startsWith(prefix)) return name
+    const { implicit, bindings } = this.#tables.namespaces.get(identity.namespace) ?? NOTHING_NAMED
+    const published = implicit.get(name)
+    if (published === undefined || bindings.get(identity.agent)?.has(name) === true) return name
+    const other = this.resolve(identity, name)
+    // Servers of this very name come first, also when several of them make it ambiguous.
+    if (!isDenial(other) || other.code !== 'unknown_server') return name
+    const short = name.slice(prefix.length)
+    return this.resolve(identity, short) === published ? short : name
   }
 
   resolve({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial {
@@ -291,6 +313,7 @@ function upstreamOf(key: string, entry: ServerEntry, serveApi: ServeApi): Upstre
     dataClass: entry.dataClass,
     jurisdiction: entry.jurisdiction ?? null,
     auth,
+    published: entry.implicit ? key.slice(key.indexOf('/') + 1) : null,
     pins: entry.pins === undefined ? null : pinsOf(entry.pins),
     dlpProfile: entry.dlpProfile ?? null,
     labels: taintRules(entry.trust, entry.toolLabels, entry.dataClass),
@@ -315,6 +338,7 @@ const unsaid = {
   dataClass: 'internal',
   jurisdiction: null,
   auth: { type: 'none' },
+  published: null,
   pins: null,
   dlpProfile: null,
   labels: UNTRUSTED,

@@ -90,6 +90,23 @@ test('an implicit server serves its own agent only', () => {
   assert.equal(answer('legacy', { namespace: 'team', agent: 'assistant' }), 'unknown_server')
 })
 
+test('the published name of an implicit server is its short name, for its own agent and while no other server has one of both names', () => {
+  // Shows D2.tools.upstreamURL.implicitServer.
+  const named = (name: string, caller = assistant) => registry.nameOf(caller, name)
+  assert.deepEqual([named('assistant-legacy'), named('legacy')], ['legacy', 'legacy'])
+  assert.equal(named('assistant-legacy', { namespace: 'default', agent: 'other' }), 'assistant-legacy')
+  assert.equal(named('assistant-legacy', { namespace: 'team', agent: 'assistant' }), 'assistant-legacy')
+  for (const name of ['assistant-notes', 'assistant-fixed', 'assistant-none', 'assistant-', 'notes'])
+    assert.equal(named(name), name, 'another server has the short name, or there is no implicit server')
+  const taken = buildRegistry(
+    { ...file, servers: { ...file.servers, 'default/assistant-legacy2': entry('http://l/mcp', { implicit: true }) } },
+    { 'assistant-legacy2': 'http://static/mcp' },
+  )
+  assert.equal(taken.nameOf(assistant, 'assistant-legacy2'), 'assistant-legacy2', 'a static server has the name')
+  const bound = buildRegistry({ ...file, bindings: { 'default/assistant/assistant-legacy': 'tools/none' } }, {})
+  assert.equal(bound.nameOf(assistant, 'assistant-legacy'), 'assistant-legacy', 'a binding never falls through')
+})
+
 test('a binding never falls through: a missing or unshared server is unknown', () => {
   assert.equal(answer('gone'), 'unknown_server')
   assert.equal(answer('stolen'), 'unknown_server')
@@ -138,6 +155,7 @@ test('a target resolves to its server by key, with the settings of the file', ()
     dataClass: 'confidential',
     jurisdiction: 'DE',
     auth: { type: 'bearerSecret', credentialKey: 'default.notes' },
+    published: null,
     pins: null,
     dlpProfile: null,
     builtin: null,

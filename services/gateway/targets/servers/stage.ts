@@ -131,6 +131,7 @@ export function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, up
     kind: 'mcp',
     key: upstream.key,
     server: call.server,
+    ...(upstream.published !== null && { alias: upstream.published }),
     tool,
     trust: upstream.trust,
     dataClass: upstream.dataClass,
@@ -138,6 +139,12 @@ export function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, up
     labels: describes ? upstream.labels.described : upstream.labels.of(tool),
     builtin: isLocal(upstream),
   }
+}
+
+/** Returns what records of calls lack about a tool of a resolved name: for simulations of policies. */
+export function currentTool(found: Upstream | Denial, tool: string | null) {
+  if (isDenial(found)) return { sinks: [], alias: null }
+  return { sinks: tool === null ? [] : found.labels.of(tool).sinks, alias: found.published }
 }
 
 /** Returns whether the gateway does the work of a server itself. */

@@ -8,7 +8,7 @@ type Key = keyof RuleMatch
 type Subject = (input: PolicyInput) => string | null | readonly string[]
 
 const SUBJECTS: Readonly<Record<Key, Subject>> = {
-  servers: ({ target }) => target.server,
+  servers: ({ target: { server, alias } }) => (alias === undefined ? server : [server, alias]),
   tools: ({ tool }) => tool,
   skills: ({ tool }) => skillOf(tool),
   methods: ({ method }) => method,

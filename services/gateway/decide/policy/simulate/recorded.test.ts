@@ -26,7 +26,8 @@ const outcome = {
   rule: 'r',
   facts,
 }
-const of = (more: object) => recorded({ ...outcome, ...more }, (_, server, tool) => [`${server}/${tool}`])
+const of = (more: object) =>
+  recorded({ ...outcome, ...more }, (_, server, tool) => ({ sinks: [`${server}/${tool}`], alias: null }))
 
 test('a record restores the policy input', () => {
   const input = of({ argsSha256: 'ab', user: 'ada' })?.input

@@ -12,8 +12,15 @@ import type { SimulatedCall } from './view.ts'
 
 type Rec = Readonly<Record<string, unknown>>
 
-/** Returns the current sinks of a server's tool. */
-export type SinksOf = (identity: Identity, server: string, tool: string) => readonly string[]
+/** Present properties of a tool and its server that records lack. */
+export interface CurrentTool {
+  readonly sinks: readonly string[]
+  /** The server's second name; null: it has none. */
+  readonly alias: string | null
+}
+
+/** Returns what records lack about a server's tool, or about the server where they name no tool. */
+export type CurrentToolOf = (identity: Identity, server: string, tool: string | null) => CurrentTool
 
 /** A recorded call that policies have evaluated. */
 export interface Recorded {
@@ -33,13 +40,15 @@ export function endsCall({ kind, op }: Rec): boolean {
  * Returns the policy input of a call from its last record. Null: no policy was evaluated, because the call was refused before or needed
  * none. Replies to servers are evaluated with their call.
  */
-export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
+export function recorded(rec: Rec, currentOf: CurrentToolOf): Recorded | null {
   const action = judgedAs(rec)
   const { op, facts } = rec
   if (action === null || !isOperation(op) || op === 'mcp.answer' || !isObject(facts)) return null
   const identity = identityOf(rec, facts)
-  const target = targetOf(rec, op, facts)
-  const { server, tool } = target
+  const named = targetOf(rec, op, facts)
+  const { server, tool } = named
+  const current = named.kind === 'mcp' ? currentOf(identity, server, tool) : NOTHING_CURRENT
+  const target = current.alias === null ? named : { ...named, alias: current.alias }
   const argsSha256 = textOrNull(rec.argsSha256)
   return {
     input: {
@@ -49,7 +58,7 @@ export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
       operation: op,
       method: text(rec.method),
       taints: texts(facts.taints),
-      sinks: tool === null || target.kind !== 'mcp' ? [] : sinksOf(identity, server, tool),
+      sinks: tool === null ? [] : current.sinks,
       args: argsSha256 === null ? null : 'unknown',
       // Captures contain the arguments alone.
       ...(target.kind === 'mcp' && { beside: 'unknown' }),
@@ -59,6 +68,8 @@ export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
     argsSha256,
   }
 }
+
+const NOTHING_CURRENT: CurrentTool = { sinks: [], alias: null }
 
 /** Refusal codes of policies. */
 const DENIED: ReadonlySet<unknown> = new Set<ErrorCode>(['policy_denied', 'tainted_sink'])

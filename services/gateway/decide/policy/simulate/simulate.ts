@@ -1,6 +1,6 @@
 import { ledgerPage, leftRecords } from '@plat/ledger'
 import type { CandidatePolicies } from './candidate.ts'
-import { endsCall, type Recorded, recorded, type SinksOf } from './recorded.ts'
+import { type CurrentToolOf, endsCall, type Recorded, recorded } from './recorded.ts'
 import type { Comparison, SimulatedCall, Simulation } from './view.ts'
 
 /** Records per turn of the event loop. */
@@ -9,7 +9,7 @@ const SLICE_RECORDS = 250
 export interface SimulateParts {
   /** Returns the file of a tenant's ledger, or null; empty: the fleet's. */
   readonly ledgerOf: (tenant: string) => string | null
-  readonly sinksOf: SinksOf
+  readonly currentToolOf: CurrentToolOf
   /** Returns captured arguments; null: none, or not readable for this caller. */
   readonly captured: (namespace: string, argsSha256: string) => Promise<Uint8Array | null>
 }
@@ -50,7 +50,7 @@ export async function simulate(
     for (const { seq, rec } of page.items) {
       through = { seq, at: String(rec.at) }
       if (!isAskedFor(rec, replay)) continue
-      const known = recorded(rec, parts.sinksOf)
+      const known = recorded(rec, parts.currentToolOf)
       if (known === null) {
         counts.skipped++
         continue

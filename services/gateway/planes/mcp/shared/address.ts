@@ -243,7 +243,7 @@ const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 /** Returns the server that a message states, also one that the caller may not use: a stage refuses it then, as at the server's address. */
 function serverAt({ from, arrival, identity }: Arrived, { prefix, sealed }: Place): string | null {
   const known = sealed ? null : from.servers.withPrefix(arrival.snapshot, identity, prefix)
-  return known ?? (SERVER_NAME.test(prefix) ? prefix : null)
+  return known ?? (SERVER_NAME.test(prefix) ? from.reader.nameOf(arrival, identity, prefix) : null)
 }
 
 /** Returns the text of a session id, which only this caller can use. */

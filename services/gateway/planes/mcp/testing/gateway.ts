@@ -41,6 +41,7 @@ function upstreamsOf(named: (name: string) => McpUpstream | null): McpPlaneOptio
   return {
     upstream: (_, key) => named(key.slice('test/'.length)),
     named: (_, __, name) => named(name),
+    nameOf: (_, __, name) => name,
     protocolVersions: (_, __, name) => named(name)?.protocolVersions ?? null,
   }
 }
