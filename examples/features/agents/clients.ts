@@ -50,17 +50,20 @@ function pinned(file: string, name: string): string {
   return version
 }
 
-async function python(requirements: string, interpreter?: string): Promise<Runtime> {
-  const found = await pythonWith(here(`requirements/${requirements}.txt`), interpreter)
+async function python(requirements: string, interpreter?: string, timeoutMs?: number): Promise<Runtime> {
+  const found = await pythonWith(here(`requirements/${requirements}.txt`), interpreter, timeoutMs)
   return 'missing' in found ? found : { commands: { python: found.path } }
 }
 
 /** CrewAI cannot call servers on an older Python. */
 const CREWAI_MINOR = 12
+/** Time to install its packages, which are 1 GiB, in milliseconds. */
+const CREWAI_INSTALL_MS = 1_800_000
 
 async function pythonOfCrewAi(): Promise<Runtime> {
   const found = (await interpreters()).find(({ minor }) => minor >= CREWAI_MINOR)
-  return found === undefined ? { missing: `no Python 3.${CREWAI_MINOR} or later` } : await python('crewai', found.path)
+  if (found === undefined) return { missing: `no Python 3.${CREWAI_MINOR} or later` }
+  return await python('crewai', found.path, CREWAI_INSTALL_MS)
 }
 
 async function npm(packages: readonly string[], commands: Readonly<Record<string, string>> = {}): Promise<Runtime> {
@@ -151,8 +154,7 @@ export const PAGES: readonly PageClient[] = [
     name: 'CrewAI',
     version: pinned('requirements/crewai.txt', 'crewai'),
     page: 'crewai.md',
-    // It cuts names of tools, which begin with the address, so the scripted model does not find them under plat run.
-    ways: ['With a token'],
+    ways: BOTH,
     runtime: async (isLong) =>
       isLong ? await pythonOfCrewAi() : { missing: 'its packages are 1 GiB: npm run long -- -only agents' },
   },

@@ -43,7 +43,13 @@ function lockedOr(dir: string): (() => void) | null {
   }
 }
 
+/** `execFile` kills a command only when its time is over. */
+function isOutOfTime(error: unknown): boolean {
+  return error instanceof Error && 'killed' in error && error.killed === true
+}
+
 function reasonIn(error: unknown): string {
+  if (isOutOfTime(error)) return 'not installed in time'
   const written = error instanceof Error && 'stderr' in error ? String(error.stderr) : ''
   const text = written.trim() === '' ? String(error) : written
   return text.trim().split('\n').at(-1) ?? text

@@ -14,9 +14,13 @@ export type Python = { readonly path: string } | { readonly missing: string }
 
 /**
  * Resolves to a Python with the packages of a requirements file, in a virtual environment of `interpreter` that is created once for each content
- * and interpreter.
+ * and interpreter, within `timeoutMs`.
  */
-export async function pythonWith(requirements: string, interpreter = 'python3'): Promise<Python> {
+export async function pythonWith(
+  requirements: string,
+  interpreter = 'python3',
+  timeoutMs = INSTALL_TIMEOUT_MS,
+): Promise<Python> {
   const content = createHash('sha256').update(readFileSync(requirements))
   if (interpreter !== 'python3') content.update(interpreter)
   const key = content.digest('hex').slice(0, 16)
@@ -26,7 +30,7 @@ export async function pythonWith(requirements: string, interpreter = 'python3'):
     mkdirSync(CACHE, { recursive: true })
     await run(interpreter, ['-m', 'venv', dir])
     const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', requirements]
-    await run(python, install, { timeout: INSTALL_TIMEOUT_MS })
+    await run(python, install, { timeout: timeoutMs })
   })
   return reason === null
     ? { path: python }
