@@ -33,3 +33,15 @@ test('a self-signed certificate is valid for every reader, with its names, time 
 test('two certificates have two keys', () => {
   assert.notEqual(createSelfSigned(options).privateKey, createSelfSigned(options).privateKey)
 })
+
+test('with a seed the certificate is the same each time, with another seed or name it is not', () => {
+  const seeded = { ...options, seed: Buffer.alloc(32, 7) }
+  const { certificate, privateKey } = createSelfSigned(seeded)
+  assert.deepEqual(createSelfSigned(seeded), { certificate, privateKey })
+  const read = new X509Certificate(certificate)
+  assert.equal(read.publicKey.asymmetricKeyType, 'ed25519')
+  assert.ok(read.verify(read.publicKey))
+  assert.ok(read.checkPrivateKey(createPrivateKey(privateKey)))
+  assert.notEqual(createSelfSigned({ ...seeded, seed: Buffer.alloc(32, 8) }).privateKey, privateKey)
+  assert.notEqual(createSelfSigned({ ...seeded, name: 'other' }).certificate, certificate)
+})

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import { der, derOid } from './der.ts'
 
@@ -12,6 +12,8 @@ export interface SelfSignedOptions {
   readonly notAfter: number
   /** Up to 19 unpredictable bytes. */
   readonly serial: Uint8Array
+  /** 32 secret bytes: the key is the Ed25519 key of them, so that the same options create the same certificate. Absent: a new P-256 key. */
+  readonly seed?: Uint8Array
 }
 
 export interface SelfSigned {
@@ -33,6 +35,7 @@ const TAG = {
 const OID = {
   commonName: '2.5.4.3',
   ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  ed25519: '1.3.101.112',
   basicConstraints: '2.5.29.19',
   keyUsage: '2.5.29.15',
   extKeyUsage: '2.5.29.37',
@@ -42,10 +45,11 @@ const OID = {
 
 const TRUE = Buffer.from([0x01, 0x01, 0xff])
 
-/** Creates a P-256 key and a certificate for a server, trusted only by clients that receive it (RFC 5280). It is self-signed and not a CA. */
-export function createSelfSigned({ name, hosts, notBefore, notAfter, serial }: SelfSignedOptions): SelfSigned {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const algorithm = sequence(derOid(OID.ecdsaWithSha256))
+/** Creates a key and a certificate for a server, trusted only by clients that receive it (RFC 5280). It is self-signed and not a CA. */
+export function createSelfSigned({ name, hosts, notBefore, notAfter, serial, seed }: SelfSignedOptions): SelfSigned {
+  const privateKey =
+    seed === undefined ? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey : ed25519Of(seed)
+  const algorithm = sequence(derOid(seed === undefined ? OID.ecdsaWithSha256 : OID.ed25519))
   const known = sequence(der(TAG.set, sequence(derOid(OID.commonName), der(TAG.utf8, Buffer.from(name)))))
   const body = sequence(
     der(0xa0, der(TAG.integer, Buffer.from([2]))),
@@ -54,12 +58,19 @@ export function createSelfSigned({ name, hosts, notBefore, notAfter, serial }: S
     known,
     sequence(time(notBefore), time(notAfter)),
     known,
-    publicKey.export({ format: 'der', type: 'spki' }),
+    createPublicKey(privateKey).export({ format: 'der', type: 'spki' }),
     der(0xa3, sequence(...extensions(hosts))),
   )
-  const signature = sign('sha256', body, privateKey)
+  const signature = sign(seed === undefined ? 'sha256' : null, body, privateKey)
   const certificate = sequence(body, algorithm, der(TAG.bits, Buffer.from([0]), signature))
   return { certificate: pem(certificate), privateKey: privateKey.export({ format: 'pem', type: 'pkcs8' }).toString() }
+}
+
+/** Returns the private key with these 32 bytes (RFC 8410). */
+function ed25519Of(seed: Uint8Array): KeyObject {
+  const version = der(TAG.integer, Buffer.from([0]))
+  const key = sequence(version, sequence(derOid(OID.ed25519)), der(TAG.octets, der(TAG.octets, seed)))
+  return createPrivateKey({ key, format: 'der', type: 'pkcs8' })
 }
 
 function extensions(hosts: readonly string[]): readonly Buffer[] {

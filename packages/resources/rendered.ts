@@ -142,8 +142,11 @@ const toolLabelsSchema = Type.Object(
 const serverSchema = Type.Object(
   {
     url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
-    /** A server that `plat up` runs: reached over the socket of its stdio bridge, never by the host of `url`, which does not exist. */
-    stdio: Type.Optional(Type.Literal(true)),
+    /**
+     * A stdio server behind plat's bridge. `true`: `plat up` runs it, and it is reached over a socket, never by the host of `url`, which does not exist.
+     * `service`: a Deployment runs it, and `url` is its Service.
+     */
+    stdio: Type.Optional(Type.Union([Type.Literal(true), Type.Literal('service')])),
     /** Present if `url` is the base of an HTTP API, which the gateway offers as an MCP server. */
     api: Type.Optional(Type.Object({ tools: Type.Array(apiToolSchema, { maxItems: API_TOOLS_MAX }) }, closed)),
     namespaces: Type.Array(Type.String({ minLength: 1, maxLength: 63 })),

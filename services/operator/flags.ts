@@ -1,11 +1,13 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { parseQuantity } from '@plat/core'
 import { type EndpointJurisdictions, endpointFault } from '@plat/resources/regions/endpoint'
+import type { StdioSettings } from './stdio/place.ts'
 
 const SECOND_MS = 1000
 const leader = 'Leader election'
 const cluster = 'Cluster'
 const sandboxes = 'Sandboxes'
+const stdio = 'Stdio servers'
 
 export const operatorFlags = {
   'metrics-bind-address': {
@@ -96,6 +98,16 @@ export const operatorFlags = {
     group: sandboxes,
     help: 'Image of the sidecar of the profile codeInterpreter. Without it no session has that profile.',
   },
+  'stdio-image': {
+    type: 'string',
+    group: stdio,
+    help: 'Image of plat, which pods pull. With it MCPServers with stdio are made into Deployments; needs -gateway-labels.',
+  },
+  'gateway-labels': {
+    type: 'list',
+    group: stdio,
+    help: "Labels of the gateway's pods in the namespace of the operator, as name=value, separated by commas: only they may call stdio servers.",
+  },
   'leader-elect': {
     type: 'bool',
     default: true,
@@ -137,6 +149,17 @@ function originAndJurisdiction(entry: string): [origin: string, jurisdiction: st
   return end === -1 ? [entry, ''] : [entry.slice(0, end), entry.slice(end + 1)]
 }
 
+/** Returns the settings of stdio servers, or null if there are none. */
+export function stdioSettingsOf(flags: Pick<OperatorFlags, 'stdio-image' | 'gateway-labels'>): StdioSettings | null {
+  if (flags['stdio-image'] === '') return null
+  const gatewayLabels = Object.fromEntries(flags['gateway-labels'].map((entry) => entry.split('=', 2)))
+  return { bridgeImage: flags['stdio-image'], gatewayLabels }
+}
+
+/** `name=value` of a label as Kubernetes has them. */
+const LABEL_ENTRY =
+  /^([-a-z0-9.]{1,253}\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/
+
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
 /** Problems of the flags, one line each, with the name of the flag. */
@@ -168,6 +191,10 @@ export function flagProblems(flags: OperatorFlags): readonly string[] {
   }
   if (flags['attestation-ca-file'] !== '' && flags['attestation-url'] === '')
     problems.push('-attestation-ca-file: needs -attestation-url')
+  for (const entry of flags['gateway-labels'])
+    if (!LABEL_ENTRY.test(entry)) problems.push(`-gateway-labels ${entry}: must be written as name=value`)
+  if (flags['stdio-image'] !== '' && flags['gateway-labels'].length === 0)
+    problems.push('-stdio-image: needs -gateway-labels, without which every pod could call the servers')
   if (parseQuantity(flags['workspace-size']) === null)
     problems.push(`-workspace-size ${flags['workspace-size']}: must be a quantity such as 1Gi`)
   const [lease, renew, retry] = [

@@ -15,6 +15,7 @@ export const CONTROLLERS = [
   'agentrevocation',
   'agentsession',
   'warmpool',
+  'stdioserver',
 ] as const
 
 export type ControllerName = (typeof CONTROLLERS)[number]

@@ -7,7 +7,7 @@ import type { Log } from '@plat/process'
 import { createKubernetesStore } from '@plat/resources/kubernetes'
 import type { OperatorRegistry } from './controllers/controller.ts'
 import { Elector } from './controllers/elector.ts'
-import { endpointsOf, type OperatorFlags } from './flags.ts'
+import { endpointsOf, type OperatorFlags, stdioSettingsOf } from './flags.ts'
 import { LeaderTerm, type Sandboxes } from './kube/leader-term.ts'
 import { Mirror } from './kube/mirror.ts'
 import { Objects } from './kube/objects.ts'
@@ -17,6 +17,7 @@ import { meterBillableNodes } from './nodes/billable.ts'
 import { Minter } from './sessions/mint.ts'
 import { EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API } from './sessions/pod/sandbox.ts'
 import { Releaser } from './sessions/releases.ts'
+import { stdioWatchesOf } from './stdio/watches.ts'
 
 /** Default namespace of the operator. */
 const DEFAULT_NAMESPACE = 'plat-system'
@@ -135,12 +136,14 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   const everyMs = flags['node-count-interval']
   const sandboxes = sandboxesOf(parts, () => term)
   const foreign = sandboxes === null ? [] : Object.values(sandboxes.foreign)
+  const stdio = stdioSettingsOf(flags)
+  const stdioWatches = stdio === null ? null : stdioWatchesOf(parts, (objects) => term?.stdioChanged(objects))
   const lead = async (signal: AbortSignal) => {
     // Another leader may have changed what this replica wrote before.
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
     const own = { mirror, outputs, registry, dialer, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
-    term = new LeaderTerm({ ...common, ...own, endpoints: endpointsOf(flags) })
+    term = new LeaderTerm({ ...common, ...own, stdio, stdioWatches, endpoints: endpointsOf(flags) })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])
     outputs.release()
@@ -167,7 +170,12 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     leads: () => term !== null,
     failing: () => outputs.failing,
     measure: () => term?.measure(),
-    ended: Promise.all([mirror.follow(stop), ...foreign.map((objects) => objects.follow(stop)), work()]),
+    ended: Promise.all([
+      mirror.follow(stop),
+      // Nothing waits for the objects of stdio servers: without the right to list them, everything else goes on.
+      ...[...foreign, ...Object.values(stdioWatches ?? {})].map((objects) => objects.follow(stop)),
+      work(),
+    ]),
   }
 }
 

@@ -53,7 +53,12 @@ export const everything: Values = {
     extraVolumes: [{ name: 'tls', secret: { secretName: 'plat-tls' } }],
     extraVolumeMounts: [{ name: 'tls', mountPath: '/etc/plat/tls', readOnly: true }],
   },
-  operator: { replicas: 2, sandboxes: { enabled: true }, flags: { 'watch-namespaces': ['team-a', 'team-b'] } },
+  operator: {
+    replicas: 2,
+    sandboxes: { enabled: true },
+    stdioServers: { enabled: true },
+    flags: { 'watch-namespaces': ['team-a', 'team-b'] },
+  },
   attestation: {
     enabled: true,
     flags: { 'token-ttl': '2m', 'public-url': 'https://attest.example' },

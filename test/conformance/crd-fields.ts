@@ -237,6 +237,12 @@ export const serverFields: Fields = {
   url: { ...string, pattern: '^https?://[^/@\\s]+' },
   stdio: object,
   ...below('stdio', {
+    image: filled,
+    imagePullSecrets: strings,
+    'imagePullSecrets[]': filled,
+    resources: object,
+    'resources.limits': object,
+    'resources.requests': object,
     command: named,
     args: strings,
     'args[]': string,

@@ -49,7 +49,13 @@ export async function main(): Promise<number> {
 
 async function open({ socket, log: destination }: BridgeConfig, report: (event: BridgeEvent) => void): Promise<Bridge> {
   const log = destination === null ? silentLog : createLog({ service: 'stdio', destination })
-  const bridge = await startBridge({ socket, clock: systemClock, ids: systemIds(systemClock), log, report })
+  const bridge = await startBridge({
+    listener: { socket },
+    clock: systemClock,
+    ids: systemIds(systemClock),
+    log,
+    report,
+  })
   report({ event: 'ready' })
   return bridge
 }

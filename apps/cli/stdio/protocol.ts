@@ -88,6 +88,8 @@ export type ServerStatus = Static<typeof serverStatusSchema>
 export type BridgeStatus = Static<typeof statusSchema>
 
 export const STATUS_PATH = '/status'
+/** On a port: answered to everyone, for the probes of a kubelet. */
+export const HEALTH_PATH = '/healthz'
 
 /** Reads a configuration. Returns null for anything else. */
 export function readBridgeConfig(line: Uint8Array | string): BridgeConfig | null {

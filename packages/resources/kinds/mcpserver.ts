@@ -10,6 +10,7 @@ import {
   listMap,
   longCount,
   oneOf,
+  quantity,
   secretKeyRef,
   text,
   texts,
@@ -133,8 +134,32 @@ const authSchema = Type.Object(
 const paths = (description: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), { maxItems: 64, description })
 
+const amounts = (description: string) => Optional(mapOf(quantity(description), { maxProperties: 64, description }))
+
 const stdioSchema = Type.Object(
   {
+    image: Optional(
+      text('Container image with the program. Required on a cluster, not used by `plat up`.', {
+        minLength: 1,
+        maxLength: 512,
+      }),
+    ),
+    imagePullSecrets: Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
+        maxItems: 16,
+        description: 'Secrets that the image is pulled with. On a cluster only.',
+      }),
+    ),
+    resources: Optional(
+      Type.Object(
+        { limits: amounts('Limits by resource.'), requests: amounts('Requests by resource.') },
+        {
+          ...closed,
+          description:
+            'Compute resources of the container of all its processes. On a cluster only; default: requests of 50m CPU and 128Mi memory, a limit of 512Mi memory.',
+        },
+      ),
+    ),
     command: text('Program: a path, or a name on the PATH.', { minLength: 1 }),
     args: Optional(Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 256, description: 'Its arguments.' })),
     env: Optional(
@@ -162,7 +187,10 @@ const stdioSchema = Type.Object(
       ),
     ),
     cwd: Optional(
-      text('Working directory; relative to the directory of `plat up`, which is the default.', { minLength: 1 }),
+      text(
+        'Working directory; relative to the directory of `plat up`, which is the default. On a cluster an absolute path; default: that of the image.',
+        { minLength: 1 },
+      ),
     ),
     perSession: Optional(
       Type.Boolean({ default: true, description: 'A process for each session; otherwise all sessions share one.' }),
@@ -178,15 +206,28 @@ const stdioSchema = Type.Object(
               default: 'auto',
             }),
           ),
-          network: Optional(Type.Boolean({ default: true, description: 'Access to the network.' })),
-          writable: Optional(paths('The only paths that it can write; everything else is read-only.')),
-          hidden: Optional(paths('Paths that it cannot see.')),
+          network: Optional(
+            Type.Boolean({ default: true, description: 'Access to the network. On a cluster by a NetworkPolicy.' }),
+          ),
+          writable: Optional(
+            paths(
+              'The only paths that it can write; everything else is read-only. On a cluster each is an absolute path of an empty volume.',
+            ),
+          ),
+          hidden: Optional(paths('Paths that it cannot see. Not on a cluster.')),
         },
-        { ...closed, description: 'Rules that bubblewrap enforces; with any but `mode` it is required.' },
+        {
+          ...closed,
+          description: 'Rules that bubblewrap enforces; with any but `mode` it is required. On a cluster the pod does.',
+        },
       ),
     ),
   },
-  { ...closed, description: 'A server that `plat up` runs and that speaks on stdin and stdout. Not on a cluster.' },
+  {
+    ...closed,
+    description:
+      'A server that speaks on stdin and stdout: `plat up` runs it as a process, the operator of a cluster as a Deployment.',
+  },
 )
 
 const operationRuleSchema = Type.Object(

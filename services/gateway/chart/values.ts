@@ -157,6 +157,10 @@ const operator = {
     },
     'Sessions in sandboxes.',
   ),
+  stdioServers: group(
+    { enabled: key.flag('Run MCPServers with stdio in Deployments; needs the rights of docs/stdio.md.') },
+    'MCP servers on stdin and stdout.',
+  ),
   ...pods('50m', '200Mi', '1Gi'),
 }
 

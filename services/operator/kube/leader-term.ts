@@ -10,6 +10,7 @@ import { keyOf, objectKey } from '../render/declared.ts'
 import { EndedSessions } from '../render/limits/ended.ts'
 import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
+import { StdioServers, type StdioWatches } from '../stdio/servers.ts'
 import { concernedBy, type RenderedKind } from './concerns.ts'
 import { FOLLOWED, type Followed } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
@@ -60,6 +61,8 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' 
   readonly endpoints: EndpointJurisdictions
   /** Null if no sandboxes are created for AgentSessions. */
   readonly sandboxes: Sandboxes | null
+  /** Objects of stdio servers; null if `stdio` is null. */
+  readonly stdioWatches: StdioWatches | null
 }
 
 /** The work of one leader: renders resources, then writes the status of each object. */
@@ -69,6 +72,8 @@ export class LeaderTerm {
   readonly #render: Controller
   readonly #statuses: Readonly<Record<RenderedKind, Controller>>
   readonly #sessions: Sessions | null
+  /** Null if stdio servers do not run here. */
+  readonly #stdioServers: StdioServers | null
   readonly #ended = new EndedSessions()
   readonly #sessionCounts = new SessionCounts()
   /** Objects whose status may not be right any more, until the next rendering, by kind. */
@@ -126,6 +131,9 @@ export class LeaderTerm {
     }
     const endedIn = (namespace: string) => this.#ended.countOf(namespace)
     this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes, endedIn })
+    const onChange = (key: string) => this.#statuses.MCPServer.queue.add(key)
+    const watches = parts.stdioWatches
+    this.#stdioServers = watches === null ? null : new StdioServers({ ...parts, watches, onChange })
     for (const kind of RENDERED) this.#touch(kind, () => true)
     const sessions = parts.mirror.list('AgentSession')
     for (const session of sessions) this.#sessionCounts.see(keyOf(session), session)
@@ -138,7 +146,8 @@ export class LeaderTerm {
   /** Works until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const controllers = [this.#render, ...Object.values(this.#statuses)]
-    await Promise.all([...controllers.map((controller) => controller.run(signal)), this.#sessions?.run(signal)])
+    const running = controllers.map((controller) => controller.run(signal))
+    await Promise.all([...running, this.#sessions?.run(signal), this.#stdioServers?.run(signal)])
     this.#apis.close()
   }
 
@@ -170,6 +179,11 @@ export class LeaderTerm {
   /** Sandboxes or claims have changed. */
   foreignChanged(objects: readonly Members[]): void {
     this.#sessions?.foreignChanged(objects)
+  }
+
+  /** Objects of stdio servers have changed. */
+  stdioChanged(objects: readonly Members[]): void {
+    this.#stdioServers?.changed(objects)
   }
 
   poolsChanged(objects: readonly Members[]): void {
@@ -236,6 +250,7 @@ export class LeaderTerm {
     this.#touchLines(this.#rendering?.refused ?? [], rendering.refused)
     this.#rendering = rendering
     this.#reported = null
+    if (rendering.workloads !== null) this.#stdioServers?.rendered(rendering.workloads)
     for (const kind of RENDERED)
       if (kind !== 'AgentRevocation' && !rendering.unwritten.has(kind)) this.#writeTouched(kind)
   }
@@ -286,6 +301,7 @@ export class LeaderTerm {
       refused,
       activeSessions,
       pinReport: pinReportOf,
+      running: (server) => this.#stdioServers?.running(server) ?? null,
     })
     return this.#reported
   }
@@ -300,6 +316,7 @@ export class LeaderTerm {
       endpoints: {},
       activeSessions: null,
       pinReport: () => null,
+      running: () => null,
     }
     this.#saidOfRevocations ??= new Statuses({ ...none, refused })
     return this.#saidOfRevocations

@@ -7,13 +7,19 @@ import { OVER_SHARE, piecesOverShare } from './size/shares.ts'
 
 type Server = Manifest<'MCPServer'>
 
+/** Begins the names of the files with the credentials of a server. */
+export function credentialKeyOf({ metadata: { namespace, name } }: Server): string {
+  return `${namespace}.${name}`
+}
+
 /** `MCPServer.spec.auth` as the gateway's registry says it: never a secret, only the name of its files. */
-export function authEntry({ metadata, spec }: Server): AuthEntry {
+export function authEntry(server: Server): AuthEntry {
+  const { spec } = server
   const { type = 'none', headerName, oauth, tokenExchange, perUser, provider } = spec.auth ?? {}
   const user = perUser === true ? { perUser, ...(provider !== undefined && { provider }) } : {}
   if (type === 'none') return { type, ...user }
   if (type === 'tokenExchange') return { type, ...(tokenExchange !== undefined && { tokenExchange }) }
-  const filed = { type, credentialKey: `${metadata.namespace}.${metadata.name}`, ...user }
+  const filed = { type, credentialKey: credentialKeyOf(server), ...user }
   if (type === 'headerSecret') return { ...filed, ...(headerName !== undefined && { headerName }) }
   if (type !== 'oauthClientCredentials' || oauth === undefined) return filed
   const { clientIdRef: _, clientSecretRef: __, ...grant } = oauth
@@ -60,6 +66,25 @@ export function credentialFiles({ metadata: { namespace, name }, spec }: Server)
   ]
 }
 
+export interface CredentialOptions {
+  /** Bytes of all files; absent: any. */
+  readonly maxBytes?: number
+  /** Returns the token of the gateway for a stdio server on a cluster. Absent: there are none. */
+  readonly stdioTokenOf?: ((server: Server) => string) | undefined
+}
+
+interface WantedFile extends CredentialFile {
+  readonly server: Server
+  /** Absent: there is no such Secret. */
+  readonly text?: string | undefined
+}
+
+function stdioFiles(server: Server, tokenOf: CredentialOptions['stdioTokenOf']): readonly WantedFile[] {
+  if (server.spec.stdio === undefined || tokenOf === undefined) return []
+  const file = `${credentialKeyOf(server)}.token`
+  return [{ server, file, from: '', path: 'stdio', text: tokenOf(server) }]
+}
+
 /**
  * The files of `upstreamCredentialsDir`, from the Secrets that servers name. A server whose Secret is not there, or does not fit
  * into the share that its namespace has of `maxBytes`, is still known: its calls are refused with `upstream_credential`.
@@ -67,20 +92,22 @@ export function credentialFiles({ metadata: { namespace, name }, spec }: Server)
 export function renderCredentials(
   servers: readonly Server[],
   { texts, withheld }: ReferencedTexts,
-  maxBytes = Number.POSITIVE_INFINITY,
+  { maxBytes = Number.POSITIVE_INFINITY, stdioTokenOf }: CredentialOptions = {},
 ): { files: ReadonlyMap<string, string>; refused: string[] } {
   const files = new Map<string, string>()
   const refused: string[] = []
   const good = sorted(servers).filter((server) => serverProblems(server).length === 0)
-  const wanted = good.flatMap((server) => credentialFiles(server).map((file) => ({ server, ...file })))
-  const pieces = wanted.map(({ server, file, from }) => ({
+  const wanted: WantedFile[] = good.flatMap((server) => [
+    ...credentialFiles(server).map((file) => ({ server, ...file, text: texts.get(file.from) })),
+    ...stdioFiles(server, stdioTokenOf),
+  ])
+  const pieces = wanted.map(({ server, file, text = '' }) => ({
     key: file,
     namespace: server.metadata.namespace,
-    bytes: Buffer.byteLength(texts.get(from) ?? ''),
+    bytes: Buffer.byteLength(text),
   }))
   const over = piecesOverShare(pieces, maxBytes)
-  for (const { server, file, from, path } of wanted) {
-    const text = texts.get(from)
+  for (const { server, file, from, path, text } of wanted) {
     const why = over.has(file) ? OVER_SHARE : withheld.get(from)
     const cause = why === undefined ? `no Secret ${from}` : `Secret ${from} ${why}`
     if (text !== undefined && !over.has(file)) files.set(file, text)

@@ -2,6 +2,7 @@ import type { Kind, Manifest } from '@plat/resources'
 import type { Cedar } from '@plat/resources/cedar'
 import type { EndpointPlace } from '@plat/resources/regions'
 import type { Compiled } from '../openapi/compile/compile.ts'
+import type { StdioPlace } from '../stdio/place.ts'
 
 /** The resources that are rendered, all namespaces together, defaults filled in. */
 export interface Declared {
@@ -25,6 +26,8 @@ export interface Declared {
   readonly bundles: ReferencedTexts
   /** Tools of servers with `openapi`, by `<namespace>/<name>`; a server that is not among them is refused. Absent: none. */
   readonly apis?: ApiResults
+  /** How stdio servers run on a cluster. Absent or null: they do not. */
+  readonly stdio?: StdioPlace | null
   /**
    * Objects that are left out because a file of all namespaces would otherwise be too large, by `<Kind> <namespace>/<name>`: the name of
    * the file. Absent: none.

@@ -31,12 +31,12 @@ test('a server has a url or a program, and a variable a value or a Secret', () =
     )
 })
 
-test('programs run with plat up alone: a cluster refuses them, and says what to do', () => {
-  // Shows D2.server.stdio.onlyWithoutCluster.
+test('a cluster whose operator runs no stdio servers refuses them, and says what to do', () => {
+  // Shows D2.server.stdio.cluster.
   const { file, refused } = renderUpstreams(declared(SPEC, 'plat-system'))
   assert.deepEqual(file.servers, {})
   assert.deepEqual(refused, [
-    'MCPServer default/files stdio: runs with plat up only: on a cluster run the server in a Deployment with Streamable HTTP, and set url',
+    'MCPServer default/files stdio: needs an operator with -stdio-image (chart: operator.stdioServers.enabled); or run the server in a Deployment with Streamable HTTP, and set url',
   ])
 })
 

@@ -1,6 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import type { Manifest } from '@plat/resources'
 import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import { type StdioPlace, stdioCertificateOf, stdioUrlOf } from '../stdio/place.ts'
+import { stdioPlaceProblems } from '../stdio/problems.ts'
 import { agentProblems } from '../validate/agent.ts'
 import {
   type Problem,
@@ -11,7 +13,7 @@ import {
   urlProblem,
 } from '../validate/problem.ts'
 import { serverProblems } from '../validate/server.ts'
-import { authEntry, bundleOf } from './auth.ts'
+import { authEntry, bundleOf, credentialKeyOf } from './auth.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { pinsOf, policyPins } from './pins.ts'
 
@@ -31,13 +33,7 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   }
   const good: Manifest<'MCPServer'>[] = []
   for (const server of sorted(declared.servers)) {
-    const problems = [
-      ...shareProblems(server, declared),
-      ...serverProblems(server),
-      ...placeProblems(server, declared),
-      ...bundleProblems(server, declared.bundles),
-      ...apiProblems(server, declared),
-    ]
+    const problems = problemsOf(server, declared)
     rendering.refused.push(...problems.map((problem) => problemLine(server, problem)))
     if (problems.length === 0) good.push(server)
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
@@ -55,6 +51,17 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   const { servers, bindings, refused } = rendering
   const clients = Object.keys(agentClients).length > 0 ? { agentClients } : {}
   return { file: { version: 1, servers, bindings, agentWeb, ...clients }, refused }
+}
+
+/** Returns why a server is not in force; empty: it is. */
+export function problemsOf(server: Manifest<'MCPServer'>, declared: Declared): Problem[] {
+  return [
+    ...shareProblems(server, declared),
+    ...serverProblems(server),
+    ...placeProblems(server, declared),
+    ...bundleProblems(server, declared.bundles),
+    ...apiProblems(server, declared),
+  ]
 }
 
 function clientOf({ refusals, approvals: { answerAfterSeconds } = {} }: Manifest<'Agent'>['spec']) {
@@ -99,16 +106,17 @@ function usersOf({ metadata, spec }: Manifest<'MCPServer'>): string[] {
 function serverEntry(
   { hidden, pins: declared }: Rendering,
   server: Manifest<'MCPServer'>,
-  { bundles, apis }: Pick<Declared, 'bundles' | 'apis'>,
+  { bundles, apis, home, stdio }: Pick<Declared, 'bundles' | 'apis' | 'home' | 'stdio'>,
 ): ServerEntry {
   const { metadata, spec } = server
   const { toolLabels } = spec
   const pins = pinsOf(server, declared.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
-  const caPEM = bundles.texts.get(bundleOf(server) ?? '')
+  const place = addressOf(server, home === null ? null : (stdio ?? null))
+  const caPEM = place.caPEM ?? bundles.texts.get(bundleOf(server) ?? '')
   const api = apis?.get(keyOf(server))
   return {
-    ...addressOf(server),
+    ...place.address,
     ...(api !== undefined && 'tools' in api && { api: { tools: [...api.tools] } }),
     namespaces: usersOf(server).filter((namespace) => !hidden.has(`${namespace}/${metadata.name}`)),
     implicit: false,
@@ -118,27 +126,42 @@ function serverEntry(
     ...(versions.length > 0 && { protocolVersions: [...versions] }),
     ...(spec.timeoutSeconds !== undefined && { timeoutSeconds: spec.timeoutSeconds }),
     ...(caPEM !== undefined && { caPEM }),
-    auth: authEntry(server),
+    auth: place.auth ?? authEntry(server),
     ...(spec.dlpProfile !== undefined && { dlpProfile: spec.dlpProfile }),
     ...(pins !== null && { pins }),
     ...(toolLabels !== undefined && Object.keys(toolLabels).length > 0 && { toolLabels }),
   }
 }
 
-/** A server that `plat up` runs has a host that no resolver knows: it names the server in records, and leads nowhere. */
-function addressOf({ metadata: { namespace, name }, spec: { url } }: Manifest<'MCPServer'>) {
-  return url === undefined
-    ? { url: `http://${name}.${namespace}.stdio.invalid/${namespace}/${name}`, stdio: true as const }
-    : { url }
+interface ServerPlace {
+  readonly address: Pick<ServerEntry, 'url' | 'stdio'>
+  readonly caPEM?: string
+  readonly auth?: ServerEntry['auth']
 }
 
-/** Processes of servers are run by `plat up` alone. */
-function placeProblems({ spec }: Manifest<'MCPServer'>, { home }: Declared): Problem[] {
-  if (spec.openapi?.file !== undefined && home !== null)
+/**
+ * Where a server is. One that `plat up` runs has a host that no resolver knows: it names the server in records, and leads nowhere. On a cluster it is
+ * the Service of its Deployment, whose certificate is the only one for it.
+ */
+function addressOf(server: Manifest<'MCPServer'>, stdio: StdioPlace | null): ServerPlace {
+  const { metadata, spec } = server
+  const { namespace, name } = metadata
+  if (spec.url !== undefined) return { address: { url: spec.url } }
+  if (stdio === null)
+    return { address: { url: `http://${name}.${namespace}.stdio.invalid/${namespace}/${name}`, stdio: true } }
+  return {
+    address: { url: stdioUrlOf(server), stdio: 'service' },
+    caPEM: stdioCertificateOf(stdio, server).certificate,
+    auth: { type: 'bearerSecret', credentialKey: credentialKeyOf(server) },
+  }
+}
+
+/** Problems that only a cluster has. */
+function placeProblems(server: Manifest<'MCPServer'>, { home, stdio = null }: Declared): Problem[] {
+  if (home === null) return []
+  if (server.spec.openapi?.file !== undefined)
     return [{ path: 'openapi.file', why: 'is read by plat up only: on a cluster use configMapRef' }]
-  if (spec.stdio === undefined || home === null) return []
-  const why = 'runs with plat up only: on a cluster run the server in a Deployment with Streamable HTTP, and set url'
-  return [{ path: 'stdio', why }]
+  return stdioPlaceProblems(server, stdio)
 }
 
 /** Without its document nothing is known of the operations of an API. */

@@ -67,6 +67,7 @@ async function writeAll({ store, refused, pins, endpoints, clock }: StatusOption
     activeSessions: null,
     refused: refused(),
     pinReport: (server) => reports.get(keyOf(server)) ?? null,
+    running: () => null,
   })
   const problems: string[] = []
   for (const page of [agents, policies, budgets, memory, sovereignty, tiers, servers]) {

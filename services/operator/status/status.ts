@@ -25,6 +25,8 @@ export interface Known {
   readonly refused: readonly string[]
   /** Returns what the gateway reports of the tools of a server, or null. */
   readonly pinReport: (server: Resource<'MCPServer'>) => PinReport | null
+  /** Returns the condition `Running` of a stdio server on a cluster; null: it does not run here. */
+  readonly running: (server: Resource<'MCPServer'>) => Finding | null
 }
 
 /** Writes the status of one object after another (docs/spec/crds.md), from one state of everything. */
@@ -32,6 +34,7 @@ export class Statuses {
   /** Why an object is not in force, by `<Kind> <namespace>/<name>`. */
   readonly #refused = new Map<string, string[]>()
   readonly #pinReport: Known['pinReport']
+  readonly #running: Known['running']
   /** Null if there is no SovereigntyPolicy. */
   readonly #sovereignty: Sovereignty | null
   /** By `<namespace>/<name>`. */
@@ -42,16 +45,18 @@ export class Statuses {
   readonly #activeSessions: Known['activeSessions']
   readonly #endpoints: EndpointJurisdictions
 
-  constructor({ servers, policies, sovereignty, tiers, endpoints, activeSessions, refused, pinReport }: Known) {
+  constructor(known: Known) {
+    const { servers, policies, sovereignty, tiers, endpoints, activeSessions, refused, pinReport, running } = known
+    this.#running = running
     this.#endpoints = endpoints
     this.#tiers = tiersByName(tiers)
     this.#activeSessions = activeSessions
     this.#pinReport = pinReport
     for (const line of refused) {
       const { object, why } = partsOfLine(line)
-      const known = this.#refused.get(object)
-      if (known === undefined) this.#refused.set(object, [why])
-      else known.push(why)
+      const reasons = this.#refused.get(object)
+      if (reasons === undefined) this.#refused.set(object, [why])
+      else reasons.push(why)
     }
     this.#sovereignty = sovereigntyInForce({ sovereignty })
     this.#servers = new Map(servers.map((server) => [keyOf(server), server]))
@@ -98,9 +103,17 @@ export class Statuses {
       ...before,
       ...observed(before, report),
       ...(ready.status === 'True' && { gatewayKey: keyOf(server) }),
-      ...conditionsOf(server, [ready, pinnedFinding(report, off), sovereign], now),
+      ...conditionsOf(server, [ready, pinnedFinding(report, off), sovereign, this.#runs(server)], now),
     }
     if (!same(server, status)) await written(store.applyStatus('MCPServer', server.metadata, status))
+  }
+
+  /** Null: it does not run here, and never did. */
+  #runs(server: Resource<'MCPServer'>): Finding | null {
+    const finding = this.#running(server)
+    if (finding !== null) return finding
+    const isReported = server.status?.conditions?.some(({ type }) => type === 'Running') === true
+    return isReported ? { type: 'Running', status: 'False', reason: 'NotRun', message: 'it is not run here' } : null
   }
 
   #sovereignAgent(agent: Resource<'Agent'>): Finding | null {

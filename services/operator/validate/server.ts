@@ -35,7 +35,7 @@ function stdioProblems(
 ) {
   const problems: Problem[] = []
   if ((auth?.type ?? 'none') !== 'none' || auth?.perUser === true)
-    problems.push({ path: 'auth.type', why: 'needs a url; a server that plat up runs gets its secrets by stdio.env' })
+    problems.push({ path: 'auth.type', why: 'needs a url; a stdio server gets its secrets by stdio.env' })
   if (caBundleRef !== undefined) problems.push({ path: 'caBundleRef', why: 'needs a url' })
   const texts = { command, cwd, ...Object.fromEntries(args.map((arg, index) => [`args[${index}]`, arg])) }
   for (const [name, text] of Object.entries(texts))

@@ -217,7 +217,7 @@ const servers: Rows = [
       caBundleRef: { name: 'a', key: 'ca.crt' },
     },
     [
-      'auth.type: needs a url; a server that plat up runs gets its secrets by stdio.env',
+      'auth.type: needs a url; a stdio server gets its secrets by stdio.env',
       'caBundleRef: needs a url',
       'stdio.env[0].value: must not contain the character NUL',
       `stdio.env[1].valueFrom.secretKeyRef: ${FILE_NAMES}`,

@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { readBody, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import { readMessage } from '../message.ts'
-import { STATUS_PATH } from '../protocol.ts'
+import { HEALTH_PATH, STATUS_PATH } from '../protocol.ts'
 import type { ServerRequest, StdioServer } from '../sessions/server.ts'
+import { hasToken, type TlsAccess } from './access.ts'
 import { Reply } from './reply.ts'
 
 /** Headers by which the gateway names the caller. Their values are opaque. */
@@ -14,25 +16,44 @@ const FIRST_MODERN_REVISION = '2026-07-28'
 /** Largest body, and bodies that are being read, in bytes. The gateway has smaller limits. */
 const BODY_MAX_BYTES = 64 * 1024 * 1024
 const BODIES_MAX_BYTES = 256 * 1024 * 1024
+/** How long a peer may take for a TLS handshake and for the head of a request, in milliseconds. */
+const HEAD_MS = 10_000
+/** Connections to a port: each session may hold one open. */
+const CONNECTIONS_MAX = 8192
 
 export interface FrontOptions {
   readonly log: Log
   /** Returns a server by `<namespace>/<name>`. */
   serverOf(key: string): StdioServer | null
   status(): object
+  /** Of a listener on a port; null: only the gateway can connect. */
+  readonly access: TlsAccess | null
 }
 
 /** The HTTP side of the bridge: `/<namespace>/<name>` is a server, `/status` the status. */
 export function createFront(options: FrontOptions): Server {
   const front = new Front(options)
-  const server = createServer((request, response) => {
+  const { access } = options
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     front.handle(request, response).catch((error: unknown) => {
       options.log.error({ error: reasonOf(error) }, 'a request failed')
       response.destroy()
     })
-  })
+  }
+  const server = access === null ? createServer(listener) : tlsServer(access, listener)
   // Calls last as long as the gateway lets them.
   server.requestTimeout = 0
+  return server
+}
+
+function tlsServer(
+  { certificate, privateKey }: TlsAccess,
+  listener: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const tls = { cert: certificate, key: privateKey, minVersion: 'TLSv1.3', handshakeTimeout: HEAD_MS } as const
+  const server = createTlsServer(tls, listener)
+  server.headersTimeout = HEAD_MS
+  server.maxConnections = CONNECTIONS_MAX
   return server
 }
 
@@ -47,6 +68,12 @@ class Front {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => {})
     const path = (request.url ?? '').split('?', 1)[0] ?? ''
+    const { access } = this.#options
+    if (access !== null && path === HEALTH_PATH) return new Reply(response, false).empty(200)
+    if (access !== null && !hasToken(access, request.headers)) {
+      response.writeHead(401, { 'www-authenticate': 'Bearer', connection: 'close' }).end()
+      return
+    }
     if (path === STATUS_PATH) {
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#options.status()))
       return

@@ -60,7 +60,13 @@ export async function testBridge(t: TestContext, specs: readonly ServerSpec[], l
   const socket = join(tempFolder(), 's')
   const events: BridgeEvent[] = []
   const report = (event: BridgeEvent) => void events.push(event)
-  const bridge = await startBridge({ socket, clock: systemClock, ids: systemIds(systemClock), log, report })
+  const bridge = await startBridge({
+    listener: { socket },
+    clock: systemClock,
+    ids: systemIds(systemClock),
+    log,
+    report,
+  })
   t.after(() => bridge.stop())
   bridge.serve(specs)
   return { bridge, events, socket, client: (session = 's', agent = 'a') => clientOf(socket, { session, agent }) }

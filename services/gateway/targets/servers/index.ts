@@ -118,6 +118,6 @@ function withoutStdio(file: UpstreamsFile, log: Log): UpstreamsFile {
   const servers = entries.filter(([, { stdio }]) => stdio !== true)
   if (servers.length === entries.length) return file
   const names = entries.filter(([, { stdio }]) => stdio === true).map(([key]) => key)
-  log.error({ servers: names }, 'stdio servers run with plat up only: they are unknown to this gateway')
+  log.error({ servers: names }, 'servers of a plat up have no socket here: they are unknown to this gateway')
   return { ...file, servers: Object.fromEntries(servers) }
 }

@@ -18,6 +18,8 @@ export interface Upstream {
   readonly url: string
   /** Run by `plat up`, and reached over the socket of its stdio bridge. */
   readonly stdio: boolean
+  /** Run by a Deployment behind a stdio bridge. */
+  readonly stdioService: boolean
   /** Timeout of response headers; null for `upstreamTimeoutSeconds`. */
   readonly timeoutSeconds: number | null
   /** Additional CA bundle in PEM. */
@@ -306,6 +308,7 @@ function upstreamOf(key: string, entry: ServerEntry, serveApi: ServeApi): Upstre
     key,
     url: entry.url,
     stdio: entry.stdio === true,
+    stdioService: entry.stdio === 'service',
     timeoutSeconds: entry.timeoutSeconds ?? null,
     caPEM: entry.caPEM ?? null,
     protocolVersions: entry.protocolVersions ?? null,
@@ -331,6 +334,7 @@ const UNTRUSTED = taintRules('untrusted')
 /** Defaults for static servers, as for an MCPServer without these members. */
 const unsaid = {
   stdio: false,
+  stdioService: false,
   timeoutSeconds: null,
   caPEM: null,
   protocolVersions: null,

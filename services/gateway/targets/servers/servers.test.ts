@@ -148,6 +148,7 @@ test('a target resolves to its server by key, with the settings of the file', ()
     key: 'default/notes',
     url: 'http://own/mcp',
     stdio: false,
+    stdioService: false,
     timeoutSeconds: 5,
     caPEM: 'a bundle',
     protocolVersions: ['2025-06-18'],

@@ -34,6 +34,8 @@ export interface McpUpstream {
   readonly url: string
   /** If true, it is reached over the socket of the stdio bridge. */
   readonly stdio?: boolean
+  /** If true, a stdio bridge answers at `url`. */
+  readonly stdioService?: boolean
   /** Time limit for the response head, and then for the whole JSON body; null: the gateway's default. */
   readonly timeoutSeconds: number | null
   /** PEM bundle trusted in addition to the system roots. */
@@ -106,11 +108,16 @@ const STDIO_REASON_MAX_CHARS = 512
 /** Returns why the stdio bridge could not make a call; null if it made it. Another server cannot state a reason. */
 export function stdioFailure(server: string, upstream: McpUpstream, { status, headers }: UpstreamHead): Denial | null {
   const encoded = headers[STDIO_REASON]
-  if (upstream.stdio !== true || status < 500 || typeof encoded !== 'string') return null
+  if (!hasBridge(upstream) || status < 500 || typeof encoded !== 'string') return null
   const seconds = Number(headers['retry-after'] ?? Number.NaN)
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null
   const reason = decoded(encoded).slice(0, STDIO_REASON_MAX_CHARS)
   return deny('upstream_error', `${server}: ${reason}`, retryAfterMs === null ? {} : { retryAfterMs })
+}
+
+/** Returns whether plat's bridge of stdio servers answers for a server. */
+function hasBridge({ stdio, stdioService }: McpUpstream): boolean {
+  return stdio === true || stdioService === true
 }
 
 function decoded(text: string): string {
@@ -202,7 +209,7 @@ export function openExchange(
   const { origin, path, trust } = addressOf(upstream, credential.clientCert, forwarder)
   const client = dialer.client(origin, 'mcp', trust)
   Object.assign(headers, credential.headers)
-  if (upstream.stdio === true) Object.assign(headers, callerHeaders(identity))
+  if (hasBridge(upstream)) Object.assign(headers, callerHeaders(identity))
   const headersTimeoutMs = timeoutOf(upstream, upstreamTimeoutMs)
   return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0, caller })
 }
