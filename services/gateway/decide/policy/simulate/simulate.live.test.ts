@@ -197,7 +197,8 @@ test('a simulation says which records of its range left the disk, and were not e
   leave(0, { archive: 's3://bucket/one.jsonl', checkpoint: '{}' })
   leave(1, { archive: null, checkpoint: '{}' })
   const range = { from: 0, to: null, isFirst: true, limit: 1_000, agent: null, show: new Set<never>() }
-  const parts = { ledgerOf: () => path, sinksOf: () => [], captured: async () => null }
+  const currentToolOf = () => ({ sinks: [], alias: null })
+  const parts = { ledgerOf: () => path, currentToolOf, captured: async () => null }
   const compiled = CandidatePolicies.compile({ ...candidate(allow), version: 1, policies: [] }, null)
   assert.ok(compiled instanceof CandidatePolicies)
   const of = (more: Partial<Replay>) =>
