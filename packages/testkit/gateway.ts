@@ -47,6 +47,8 @@ export interface GatewaySetup {
   readonly config?: Readonly<Record<string, unknown>>
   /** Variables of its environment, such as `PLAT_SEAL_KEY`. */
   readonly env?: Readonly<Record<string, string>>
+  /** Command in which it runs, such as a sandbox; default: none. */
+  readonly within?: readonly string[]
   /** Trusted issuer; default: a new one. */
   readonly issuer?: TestIssuer
 }
@@ -58,6 +60,7 @@ export async function startGatewayProcess({
   scopes = [],
   config = {},
   env = {},
+  within = [],
   issuer = testIssuer(),
 }: GatewaySetup): Promise<GatewayProcess> {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
@@ -69,7 +72,8 @@ export async function startGatewayProcess({
   }
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(dir, name), text)))
   const scope = [...Object.keys(servers).map((name) => `tools:${name}`), ...scopes].join(' ')
-  const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
+  const [program = '', ...args] = [...within, process.execPath, BIN, '-config', join(dir, 'gateway.json')]
+  const child = spawn(program, args, {
     env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

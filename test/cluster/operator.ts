@@ -90,8 +90,17 @@ export async function operatorAccount({ ask, dir, url, caFile }: ApiServer): Pro
 }
 
 /** Gives the operator the rights that `docs/sessions.md` lists, and no others. */
-export async function grantSandboxes({ ask }: ApiServer): Promise<void> {
-  const page = readFileSync(path.join(ROOT, 'docs/sessions.md'), 'utf8')
+export async function grantSandboxes(server: ApiServer): Promise<void> {
+  await grantRole(server, 'docs/sessions.md')
+}
+
+/** Gives the operator the rights that `docs/stdio.md` lists, and no others. */
+export async function grantStdioServers(server: ApiServer): Promise<void> {
+  await grantRole(server, 'docs/stdio.md')
+}
+
+async function grantRole({ ask }: ApiServer, file: string): Promise<void> {
+  const page = readFileSync(path.join(ROOT, file), 'utf8')
   const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(page) ?? []
   const role = parse(yaml)
   const { name } = role.metadata

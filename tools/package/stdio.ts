@@ -9,24 +9,21 @@ const BUILT = 'apps/cli/stdio/pod/built/bridge.mjs'
 /** For CommonJS libraries in an ES module. */
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 
-/** Makes the bridge of stdio servers on a cluster one file, which Node runs without anything beside it. */
-export async function buildStdioBridge(out: string = path.join(ROOT, BUILT)): Promise<void> {
-  await build({
-    absWorkingDir: ROOT,
-    entryPoints: [PROGRAM],
-    outfile: out,
-    bundle: true,
-    platform: 'node',
-    target: 'node26',
-    format: 'esm',
-    banner: { js: REQUIRE },
-    minifySyntax: true,
-    logLevel: 'silent',
-  })
-}
-
-/** `node tools/package/stdio.ts`: for the image. */
-if (import.meta.main) {
-  await buildStdioBridge()
-  console.log(`built ${BUILT}`)
-}
+/**
+ * `node tools/package/stdio.ts [file]`: makes the bridge of stdio servers on a cluster one file, which Node runs without anything beside it; by default
+ * where the image needs it.
+ */
+const out = path.resolve(ROOT, process.argv[2] ?? BUILT)
+await build({
+  absWorkingDir: ROOT,
+  entryPoints: [PROGRAM],
+  outfile: out,
+  bundle: true,
+  platform: 'node',
+  target: 'node26',
+  format: 'esm',
+  banner: { js: REQUIRE },
+  minifySyntax: true,
+  logLevel: 'silent',
+})
+console.log(`built ${path.relative(process.cwd(), out)}`)
