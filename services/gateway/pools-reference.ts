@@ -11,7 +11,7 @@ const SERVICES = [
   ['gateway', 'Gateway'],
   ['broker', 'Identity broker'],
   ['attestation', 'Attestation service'],
-  ['stdio', 'Stdio bridge of `plat up`'],
+  ['stdio', 'Stdio bridge'],
 ] as const
 
 const MIB = 1024 * 1024

@@ -533,7 +533,7 @@ export const poolTable = {
   },
   stdio_processes: {
     services: ['stdio'],
-    counts: 'processes of MCP servers that `plat up` runs; a shared process counts for its server',
+    counts: 'processes of MCP servers that `plat up` runs, or those in one pod; a shared process counts for its server',
     total: 64,
     shares: [
       { of: 'agent', max: 32 },

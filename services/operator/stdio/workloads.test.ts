@@ -94,12 +94,15 @@ test('each server has its own token and certificate, which only the key of the o
   assert.equal(stdioTokenOf(PLACE, one), stdioTokenOf(PLACE, again))
   assert.deepEqual(stdioCertificateOf(PLACE, one), stdioCertificateOf(PLACE, again))
   assert.notEqual(stdioTokenOf(PLACE, one), stdioTokenOf(PLACE, other))
-  const { certificate } = stdioCertificateOf(PLACE, other)
+  const { certificate, privateKey } = stdioCertificateOf(PLACE, other)
+  assert.notEqual(privateKey, stdioCertificateOf(PLACE, one).privateKey)
   assert.notEqual(certificate, stdioCertificateOf(PLACE, one).certificate)
   assert.equal(new X509Certificate(certificate).checkHost('plat-stdio-files.team.svc'), undefined)
   const key = Buffer.alloc(32, 9)
   assert.notEqual(stdioTokenOf({ key }, one), stdioTokenOf(PLACE, one))
-  assert.notEqual(stdioCertificateOf({ key }, one).certificate, stdioCertificateOf(PLACE, one).certificate)
+  const [mine, replaced] = [stdioCertificateOf(PLACE, one), stdioCertificateOf({ key }, one)]
+  assert.notEqual(replaced.certificate, mine.certificate)
+  assert.notEqual(replaced.privateKey, mine.privateKey)
 })
 
 test('names of objects are those of Services, and no two servers have the same', () => {

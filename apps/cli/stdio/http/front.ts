@@ -18,6 +18,8 @@ const BODY_MAX_BYTES = 64 * 1024 * 1024
 const BODIES_MAX_BYTES = 256 * 1024 * 1024
 /** How long a peer may take for a TLS handshake and for the head of a request, in milliseconds. */
 const HEAD_MS = 10_000
+/** How long an idle connection is kept, in milliseconds: a new one costs a handshake. */
+const KEEP_ALIVE_MS = 60_000
 /** Connections to a port: each session may hold one open. */
 const CONNECTIONS_MAX = 8192
 
@@ -53,6 +55,7 @@ function tlsServer(
   const tls = { cert: certificate, key: privateKey, minVersion: 'TLSv1.3', handshakeTimeout: HEAD_MS } as const
   const server = createTlsServer(tls, listener)
   server.headersTimeout = HEAD_MS
+  server.keepAliveTimeout = KEEP_ALIVE_MS
   server.maxConnections = CONNECTIONS_MAX
   return server
 }
