@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseFlags } from '@plat/config'
-import { endpointsOf, flagProblems, operatorFlags } from './flags.ts'
+import { endpointsOf, flagProblems, operatorFlags, stdioSettingsOf } from './flags.ts'
 
 function parsed(...args: readonly string[]) {
   const flags = parseFlags(operatorFlags, args, 'plat-operator')
@@ -42,4 +42,20 @@ test('a flag with a value that cannot be right is named, with what it must be', 
   assert.match(refused.ok ? '' : refused.message, /node-count-interval/)
   const help = parseFlags(operatorFlags, ['-help'], 'plat-operator')
   for (const name of Object.keys(operatorFlags)) assert.ok(!help.ok && help.usage.includes(`-${name}`), name)
+})
+
+test('-stdio-image needs labels of the gateway, and labels are written as Kubernetes has them', () => {
+  assert.equal(stdioSettingsOf(parsed()), null)
+  const labels = 'app.kubernetes.io/name=plat,tier=,a=b'
+  const good = parsed('-stdio-image', 'plat:1', '-gateway-labels', labels)
+  assert.deepEqual(flagProblems(good), [])
+  const gatewayLabels = { 'app.kubernetes.io/name': 'plat', tier: '', a: 'b' }
+  assert.deepEqual(stdioSettingsOf(good), { bridgeImage: 'plat:1', gatewayLabels })
+  assert.deepEqual(flagProblems(parsed('-stdio-image', 'plat:1')), [
+    '-stdio-image: needs -gateway-labels, without which every pod could call the servers',
+  ])
+  for (const wrong of ['app', '=x', 'a=b c', 'a/b/c=d', `a=${'x'.repeat(64)}`])
+    assert.deepEqual(flagProblems(parsed('-stdio-image', 'plat:1', '-gateway-labels', wrong)), [
+      `-gateway-labels ${wrong}: must be written as name=value`,
+    ])
 })

@@ -4,7 +4,7 @@ import { printUsage, refuseStart } from '@plat/process'
 import { copyRuntime } from './runtime.ts'
 
 const FLAGS = {
-  to: { type: 'string', default: '', help: 'Empty folder to copy into; required.' },
+  to: { type: 'string', default: '', help: 'Folder to copy into; required.' },
 } as const satisfies FlagTable
 
 /**

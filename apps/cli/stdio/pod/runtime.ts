@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -11,7 +11,7 @@ const LOADER = /^ld-(?:linux|musl)[\w.-]*\.so\.\d+$/
 const READ_AND_RUN = 0o555
 
 /**
- * Copies the bridge with everything that it runs on into an empty folder: Node, its shared libraries and their loader. So it runs in every
+ * Copies the bridge with everything that it runs on into a folder, which may have an earlier copy: Node, its shared libraries and their loader. So it runs in every
  * Linux image of the same processor, also in one without a C library or with another. Throws if the bridge was not built.
  */
 export function copyRuntime(to: string, bundle: string = fileURLToPath(BUNDLE)): void {
@@ -21,8 +21,11 @@ export function copyRuntime(to: string, bundle: string = fileURLToPath(BUNDLE)):
   if (loader === undefined) throw new Error('the loader of shared libraries is not known: only Linux is supported')
   mkdirSync(join(to, 'lib'), { recursive: true })
   const copy = (file: string, name: string) => {
-    copyFileSync(file, join(to, name))
-    chmodSync(join(to, name), READ_AND_RUN)
+    const target = join(to, name)
+    // A container that starts again may not write to its read-only copy.
+    rmSync(target, { force: true })
+    copyFileSync(file, target)
+    chmodSync(target, READ_AND_RUN)
   }
   copy(loader, 'loader')
   copy(process.execPath, 'node')

@@ -209,7 +209,8 @@ test('a server of plat up is known only to a gateway that was started with its s
     auth: { type: 'none' },
   }
   const files = { ...notes, url: 'http://files.default.stdio.invalid/default/files', stdio: true }
-  const servers = { 'default/files': files, 'default/notes': notes }
+  const inPod = { ...notes, url: 'https://plat-stdio-pod.default.svc:8443/default/pod', stdio: 'service' }
+  const servers = { 'default/files': files, 'default/notes': notes, 'default/pod': inPod }
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   const known = async (socket: { readonly stdioSocket?: string }) => {
     const snapshots = new Snapshots()
@@ -227,8 +228,8 @@ test('a server of plat up is known only to a gateway that was started with its s
     return Object.keys(servers).filter((key) => loaded.upstream(snapshots.current, key) !== null)
   }
   try {
-    assert.deepEqual(await known({}), ['default/notes'])
-    assert.deepEqual(await known({ stdioSocket: '/s' }), ['default/files', 'default/notes'])
+    assert.deepEqual(await known({}), ['default/notes', 'default/pod'])
+    assert.deepEqual(await known({ stdioSocket: '/s' }), ['default/files', 'default/notes', 'default/pod'])
   } finally {
     await rm(dir, { recursive: true })
   }
