@@ -44,6 +44,8 @@ export async function startTargets(shared: Shared, { authenticator, revocations,
       ...shared,
       ledgers,
       revocations,
+      endpointOf: (route, key) =>
+        models.route(shared.snapshots.current, route)?.endpoints.find((one) => one.key === key) ?? null,
       credential: (endpoint, request) => engineKeys.headers(endpoint, { ...request, at: shared.clock.now() }),
     }),
   )

@@ -30,6 +30,7 @@ test("an anchor of the engine's ledger that cannot be recorded is counted, and m
     dialer: { fetchBytes: () => Promise.reject(new Error('no engine')) },
     extraCA: null,
     credential: () => ({}),
+    endpointOf: () => null,
     revocations: { hasRevoked: () => false, followChanges() {}, followCuts() {} },
     clock,
     log: silentLog,

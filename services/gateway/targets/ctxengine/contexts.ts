@@ -3,6 +3,7 @@ import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type Denial, deny, type Identity, isDenial, type SessionRef } from '../../call/index.ts'
 import { type Engine, type EngineEndpoint, EngineError } from './engine.ts'
+import type { ContextJournal, KeptContext } from './journal.ts'
 
 /** Time between two sweeps, in milliseconds. */
 const SWEEP_MS = 1000
@@ -22,6 +23,9 @@ export interface ContextsOptions<E extends EngineEndpoint> {
   /** Saves the context of a revoked session before it is dropped; null: it is not saved. */
   readonly quarantine: ((context: Context<E>) => Promise<void>) | null
   readonly onOp: (op: ContextOp) => void
+  readonly journal: Pick<ContextJournal, 'all' | 'store' | 'dropped'>
+  /** Returns the endpoint of a context that an earlier run created; null: it is in no route. */
+  readonly endpointOf: (route: string, key: string) => E | null
   readonly clock: Clock
   readonly log: Log
 }
@@ -49,10 +53,13 @@ export class Contexts<E extends EngineEndpoint> {
   /** By endpoint and session, the least recently used first. */
   readonly #entries = new Map<string, Entry<E>>()
   readonly #ofCall = new Map<string, Entry<E>>()
+  /** Contexts of an earlier run whose routes are not known yet. */
+  readonly #earlier: Map<string, KeptContext>
   readonly #sweeping: PeriodicTask
 
   constructor(options: ContextsOptions<E>) {
     this.#options = options
+    this.#earlier = new Map(options.journal.all.map((context) => [context.key, context]))
     const onFault = (error: unknown) => options.log.error({ error: reasonOf(error) }, 'contexts could not be dropped')
     this.#sweeping = new PeriodicTask({ clock: options.clock, everyMs: SWEEP_MS, job: () => this.sweep(), onFault })
   }
@@ -77,7 +84,7 @@ export class Contexts<E extends EngineEndpoint> {
     this.#touch(key, entry)
     entry.calls.add(call.id)
     this.#ofCall.set(call.id, entry)
-    const denial = await entry.ready
+    const denial = (await entry.ready) ?? (known === undefined ? await this.#keep(key, entry) : null)
     if (denial === null) return entry.id
     this.release(call.id)
     if (this.#entries.get(key) === entry) this.#entries.delete(key)
@@ -108,6 +115,7 @@ export class Contexts<E extends EngineEndpoint> {
   /** Drops idle contexts, and those of revoked sessions once they are saved. */
   async sweep(): Promise<void> {
     const { idleMs, isRevoked, clock } = this.#options
+    this.#takeEarlier()
     const now = clock.monotonic()
     for (const [key, entry] of [...this.#entries]) {
       if (entry.isLeaving) continue
@@ -119,6 +127,30 @@ export class Contexts<E extends EngineEndpoint> {
 
   close(): Promise<void> {
     return this.#sweeping.close()
+  }
+
+  /** Continues with contexts of an earlier run, once their routes are known. */
+  #takeEarlier(): void {
+    const { endpointOf, clock } = this.#options
+    for (const [key, { route, endpoint: name, identity }] of this.#earlier) {
+      const endpoint = endpointOf(route, name)
+      if (endpoint === null) continue
+      this.#earlier.delete(key)
+      if (this.#entries.has(key)) continue
+      const unused = { calls: new Set<string>(), usedAt: clock.monotonic(), isLeaving: false, ready: NOTHING }
+      this.#entries.set(key, { id: idOf(endpoint, identity), endpoint, identity, ...unused })
+    }
+  }
+
+  /** Returns null when the context is durably known. */
+  async #keep(key: string, { endpoint, identity }: Context<E>): Promise<Denial | null> {
+    try {
+      await this.#options.journal.store(key, endpoint, identity)
+      return null
+    } catch (error) {
+      this.#options.log.error({ error: reasonOf(error) }, 'a context could not be stored in the journal of contexts')
+      return deny('state_unavailable', 'the gateway could not store that the session has a context')
+    }
   }
 
   #touch(key: string, entry: Entry<E>): void {
@@ -184,6 +216,7 @@ export class Contexts<E extends EngineEndpoint> {
     try {
       await entry.ready
       await engine.drop(entry.endpoint, entry.id)
+      await this.#options.journal.dropped(key)
       onOp('drop')
     } catch (error) {
       onOp('error')
@@ -198,6 +231,8 @@ export class Contexts<E extends EngineEndpoint> {
     try {
       await quarantine?.(entry)
     } catch (error) {
+      // Another replica has saved and dropped it, or the engine has lost it.
+      if (error instanceof EngineError && error.status === 404) return await this.#drop(key, entry)
       entry.isLeaving = false
       onOp('error')
       log.error({ context: entry.id, error: reasonOf(error) }, 'the context of a revoked session could not be saved')

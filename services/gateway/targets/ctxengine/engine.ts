@@ -9,6 +9,7 @@ const MAX_BYTES = 64 * 1024
 /** An endpoint of a route with provider `ctxengine`. */
 export interface EngineEndpoint {
   readonly key: string
+  readonly route: string
   /** Base URL including `/v1`. */
   readonly upstream: string
 }

@@ -6,11 +6,12 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import { type Call, type Denial, deny, type Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { CtxengineConfig } from './config.ts'
-import { type Context, Contexts } from './contexts.ts'
+import { type Context, Contexts, type ContextsOptions } from './contexts.ts'
 import { Engine, type EngineEndpoint, type EngineOptions, type SavedContext } from './engine.ts'
+import { ContextJournal } from './journal.ts'
 import { createContextRoutes } from './routes.ts'
 
-export interface CtxengineOptions<E> {
+export interface CtxengineOptions<E extends EngineEndpoint> {
   readonly config: {
     readonly auditPath: string
     readonly ctxengine: CtxengineConfig
@@ -19,6 +20,7 @@ export interface CtxengineOptions<E> {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
   readonly credential: EngineOptions<E>['credential']
+  readonly endpointOf: ContextsOptions<E>['endpointOf']
   readonly revocations: {
     hasRevoked(who: Identity): boolean
     followChanges(notify: () => void): void
@@ -53,7 +55,8 @@ export async function createCtxengine<E extends EngineEndpoint>(options: Ctxengi
   const { stateless, checkpointDir } = config.ctxengine
   const anchors = await followLedgers(options)
   const engine = new Engine<E>(options)
-  const contexts = createContexts(options, engine)
+  const journal = await ContextJournal.open({ ...options, path: `${config.auditPath}.contexts.jsonl` })
+  const contexts = createContexts(options, engine, journal)
   metrics.gauge('plat_gateway_ctxengine_contexts').from(() => contexts.size)
   const sweep = () => void contexts.sweep()
   revocations.followChanges(sweep)
@@ -76,12 +79,17 @@ export async function createCtxengine<E extends EngineEndpoint>(options: Ctxengi
     routes: createContextRoutes({ dir: checkpointDir, move, record }),
     async close() {
       await contexts.close()
+      await journal.close()
       await Promise.all(anchors.map(({ ledger }) => ledger.close()))
     },
   }
 }
 
-function createContexts<E extends EngineEndpoint>(options: CtxengineOptions<E>, engine: Engine<E>): Contexts<E> {
+function createContexts<E extends EngineEndpoint>(
+  options: CtxengineOptions<E>,
+  engine: Engine<E>,
+  journal: ContextJournal,
+): Contexts<E> {
   const { config, metrics, revocations, clock, log } = options
   const { contextIdleSeconds, maxContexts, quarantineSnapshotDir: dir } = config.ctxengine
   const ops = metrics.counter('plat_gateway_ctxengine_context_ops_total')
@@ -92,6 +100,8 @@ function createContexts<E extends EngineEndpoint>(options: CtxengineOptions<E>, 
     isRevoked: (who) => revocations.hasRevoked(who),
     quarantine: dir === '' ? null : (context) => quarantine(options, engine, context),
     onOp: (op) => ops.inc({ op }),
+    journal,
+    endpointOf: options.endpointOf,
     clock,
     log,
   })
@@ -119,7 +129,7 @@ interface Anchor {
   readonly ledger: AnchoredLedger
 }
 
-async function followLedgers<E>({
+async function followLedgers<E extends EngineEndpoint>({
   config,
   ledgers,
   clock,
