@@ -21,6 +21,8 @@ export interface ContextEngine {
   readonly requests: readonly string[]
   /** Loses all contexts, as an engine that was restarted. */
   lose(): void
+  /** Chat completions wait for it, and their contexts are in use meanwhile; null for none. */
+  hold: Promise<void> | null
   /** The next requests fail in this way; null for none. Returning true ends the request. */
   fault: ((request: string, response: ServerResponse) => boolean | Promise<boolean>) | null
   close(): Promise<void>
@@ -29,6 +31,7 @@ export interface ContextEngine {
 export async function startContextEngine({ apiKey, ledgerPath }: ContextEngineSetup = {}): Promise<ContextEngine> {
   const contexts = new Map<string, string[]>()
   const requests: string[] = []
+  const inUse = new Set<string>()
   const ledger = ledgerPath === undefined ? null : new OpenLedger({ path: ledgerPath })
   const server = createServer(async (request, response) => {
     const name = `${request.method} ${request.url}`
@@ -37,7 +40,15 @@ export async function startContextEngine({ apiKey, ledgerPath }: ContextEngineSe
     if (apiKey !== undefined && request.headers.authorization !== `Bearer ${apiKey}`) return send(response, 401, {})
     const body = await bodyOf(request)
     const isChat = name === 'POST /v1/chat/completions'
-    const reply = isChat ? chatReply(contexts, request, body) : contextReply(contexts, name, body)
+    const context = String(request.headers['x-context-id'])
+    const isBusy = inUse.has(isChat ? context : String(body.from))
+    if (isChat && !isBusy && contexts.has(context)) {
+      inUse.add(context)
+      await engine.hold
+      inUse.delete(context)
+    }
+    const replyOf = isChat ? () => chatReply(contexts, request, body) : () => contextReply(contexts, name, body)
+    const reply = isBusy ? BUSY : replyOf()
     ledger?.append(1, { event: name.split('/', 3).join('/'), status: reply.status })
     send(response, reply.status, reply.body, reply.headers)
   })
@@ -47,6 +58,7 @@ export async function startContextEngine({ apiKey, ledgerPath }: ContextEngineSe
     contexts,
     requests,
     lose: () => contexts.clear(),
+    hold: null,
     fault: null,
     close: () => closed(server),
   }
@@ -58,6 +70,8 @@ interface Reply {
   readonly body: object
   readonly headers?: Readonly<Record<string, string>>
 }
+
+const BUSY: Reply = { status: 429, body: {}, headers: { 'x-context-status': 'busy' } }
 
 function contextReply(contexts: Map<string, string[]>, name: string, body: Record<string, unknown>): Reply {
   const [, method = '', id = '', action = ''] =

@@ -27,6 +27,8 @@ export interface SandboxDaemonSetup {
   readonly ledgerPath: string
   /** Unix socket to listen on; absent: a free port of the loopback interface. */
   readonly socket?: string
+  /** Port of the loopback interface; default: a free one. */
+  readonly port?: number
   /** Bearer token that requests must have. */
   readonly token?: string
   /** `X-Plat-Exec-Key` that requests to run code must have. */
@@ -86,7 +88,7 @@ export async function startSandboxDaemon(setup: SandboxDaemonSetup): Promise<San
     }
     return refused(404)
   }
-  const url = await listen(server, setup.socket)
+  const url = await listen(server, setup)
   const daemon: SandboxDaemon = {
     url,
     decisions,
@@ -102,8 +104,11 @@ interface Reply {
   readonly body: object | string | null
 }
 
-async function listen(server: ReturnType<typeof createServer>, socket: string | undefined): Promise<string> {
-  if (socket === undefined) return `http://127.0.0.1:${await listening(server)}`
+async function listen(
+  server: ReturnType<typeof createServer>,
+  { socket, port = 0 }: SandboxDaemonSetup,
+): Promise<string> {
+  if (socket === undefined) return `http://127.0.0.1:${await listening(server, '127.0.0.1', port)}`
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
   server.listen(socket, resolve)
