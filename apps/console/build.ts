@@ -42,6 +42,9 @@ export async function buildConsole(home: string): Promise<BuiltConsole> {
     entryPoints: Object.entries(ENTRIES).map(([out, source]) => ({ in: source, out })),
     outdir: 'assets',
     entryNames: '[name].[hash]',
+    // Code of a single page is loaded by that page.
+    splitting: true,
+    chunkNames: '[name].[hash]',
     bundle: true,
     minify: true,
     format: 'esm',

@@ -48,22 +48,15 @@ export interface ConfigBlock {
   /** Key path of the block; `''` for a feature with keys at the top level. Several blocks may share `''`. */
   readonly path: string
   readonly feature: string
-  /** A block that is not built refuses to be enabled: `<path>: not built yet in this version`. */
-  readonly built: boolean
   /** Contains defaults and descriptions. */
   readonly schema: TObject
   readonly rules?: readonly Rule[]
-  /** Default: any value that differs from its documented default. */
-  readonly switchedOn?: (block: Record<string, unknown>) => boolean
 }
 
 /** Argument of `defineBlock`: like `ConfigBlock`, with rules that receive the type of its schema. */
-interface BlockDefinition<Path extends string, Schema extends TObject>
-  extends Pick<ConfigBlock, 'feature' | 'switchedOn'> {
+interface BlockDefinition<Path extends string, Schema extends TObject> extends Pick<ConfigBlock, 'feature'> {
   readonly path: Path
   readonly schema: Schema
-  /** Default: true. */
-  readonly built?: boolean
   readonly rules?: readonly RuleOf<Schema>[]
 }
 
@@ -76,7 +69,7 @@ interface DefinedBlock<Path extends string, Schema extends TObject> extends Conf
 export function defineBlock<const Path extends string, Schema extends TObject>(
   block: BlockDefinition<Path, Schema>,
 ): DefinedBlock<Path, Schema> {
-  return { built: true, ...block }
+  return block
 }
 
 /** The type of a file that these blocks describe: the keys of a block with path `''` are keys of the file, those of others are under the path. */

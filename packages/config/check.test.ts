@@ -17,7 +17,6 @@ const inner = Type.Object({
 const top = {
   path: '',
   feature: 'top',
-  built: true,
   schema: Type.Object({
     mode: Type.Enum(['a', 'b'], { default: 'a' }),
     ratio: Type.Number({ exclusiveMinimum: 0, maximum: 1, default: 1 }),
@@ -30,7 +29,6 @@ const top = {
 const feature = {
   path: 'deep.feature',
   feature: 'feature',
-  built: false,
   schema: Type.Object({ enabled: Type.Boolean({ default: false }), depth: Type.Integer({ default: 2, minimum: 0 }) }),
 } satisfies ConfigBlock
 
@@ -43,7 +41,7 @@ function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) 
 }
 
 describe('the walk', () => {
-  test('defaults are filled in at every depth, optional keys stay absent, unbuilt blocks too', () => {
+  test('defaults are filled in at every depth, optional keys stay absent', () => {
     assert.deepEqual(check({ items: [{ name: 'x' }] }), {
       config: { mode: 'a', ratio: 1, items: [{ name: 'x', size: 3 }], names: {}, later: 7, deep },
       lines: [],
@@ -116,22 +114,9 @@ describe('keys that are not built', () => {
     assert.deepEqual(check({ later: 'x' }).lines, ['later: must be an integer, got "x"'])
   })
 
-  test('a block that is not built refuses by its path when any value differs', () => {
-    assert.deepEqual(check({ deep: { feature: { enabled: false, depth: 2 } } }).lines, [])
-    assert.deepEqual(check({ deep: { feature: { depth: 3 } } }).lines, ['deep.feature: not built yet in this version'])
-  })
-
-  test('a block may define what enabling means', () => {
-    const own: ConfigBlock = { ...feature, switchedOn: (block) => block.enabled === true }
-    assert.deepEqual(check({ deep: { feature: { depth: 3 } } }, [top, own]).lines, [])
-    assert.deepEqual(check({ deep: { feature: { enabled: true } } }, [top, own]).lines, [
-      'deep.feature: not built yet in this version',
-    ])
-  })
-
   test('a key without a default stays unset for every kind of empty value', () => {
     const schema = Type.Object({ plain: Type.Optional(Type.Unknown({ built: false })) })
-    const blocks: ConfigBlock[] = [{ path: '', feature: 'plain', built: true, schema }]
+    const blocks: ConfigBlock[] = [{ path: '', feature: 'plain', schema }]
     for (const value of ['', [], {}, false]) assert.deepEqual(check({ plain: value }, blocks).lines, [])
     for (const value of [0, [1], null]) {
       assert.deepEqual(check({ plain: value }, blocks).lines, ['plain: not built yet in this version'])
@@ -147,7 +132,6 @@ describe('files', () => {
   const files = {
     path: '',
     feature: 'files',
-    built: true,
     schema: Type.Object({
       must: Type.String({ default: '', file: 'error' }),
       should: Type.Array(Type.String({ file: 'warning' }), { default: [] }),
@@ -174,7 +158,7 @@ describe('files', () => {
 test('the alternative of the value’s type is read, with its defaults; another type is reported', () => {
   const person = Type.Union([Type.String({ minLength: 1 }), inner])
   const schema = Type.Object({ people: Type.Record(Type.String(), person, { default: {} }) })
-  const block = { path: '', feature: 'top', built: true, schema } satisfies ConfigBlock
+  const block = { path: '', feature: 'top', schema } satisfies ConfigBlock
   assert.deepEqual(check({ people: { a: 'ada', b: { name: 'bob' } } }, [block]), {
     config: { people: { a: 'ada', b: { name: 'bob', size: 3 } } },
     lines: [],

@@ -1,5 +1,4 @@
 import { accessSync, constants } from 'node:fs'
-import { isDeepStrictEqual } from 'node:util'
 import { closest, isObject, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
 import { PACKED_SUFFIX } from './bounded.ts'
@@ -51,15 +50,7 @@ function judge(block: ConfigBlock, config: Record<string, unknown>): Problem[] {
   for (const key of block.path === '' ? [] : block.path.split('.')) own = isObject(own) ? own[key] : undefined
   if (!isObject(own)) return []
   const values = own
-  const problems = (block.rules ?? []).flatMap((rule) => rule(values, config))
-  if (!block.built && block.path !== '' && switchedOn(block, values)) problems.push(notBuilt(block.path))
-  return problems
-}
-
-function switchedOn(block: ConfigBlock, values: Record<string, unknown>): boolean {
-  if (block.switchedOn !== undefined) return block.switchedOn(values)
-  const schema: Node = block.schema
-  return !isDeepStrictEqual(values, filledDefault({ ...schema, default: {} }))
+  return (block.rules ?? []).flatMap((rule) => rule(values, config))
 }
 
 function notBuilt(path: string): Problem {

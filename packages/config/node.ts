@@ -37,10 +37,7 @@ export function joinSchema(blocks: readonly ConfigBlock[]): Node {
   for (const block of blocks) {
     const tree = treeAt(root, block.path)
     const schema: Node = block.schema
-    // The file itself is not a block that could refuse: at the top level each key of an unbuilt feature does.
-    const noted = !block.built && block.path === '' ? { built: false } : {}
-    for (const [key, node] of Object.entries(schema.properties ?? {}))
-      claim(tree, key, { ...node, ...noted }, block.path)
+    for (const [key, node] of Object.entries(schema.properties ?? {})) claim(tree, key, { ...node }, block.path)
     const required = [...(tree.base.required ?? []), ...(schema.required ?? [])]
     // An absent block is read as an empty one; the file itself must exist.
     tree.base = block.path === '' ? { type: 'object', required } : { ...schema, required, default: {} }

@@ -41,7 +41,7 @@ export function markdownReference(blocks: readonly ConfigBlock[]): string {
       const schema: Node = block.schema
       for (const [key, node] of Object.entries(schema.properties ?? {})) {
         const path = block.path === '' ? key : `${block.path}.${key}`
-        const isBuilt = block.built && node.built !== false
+        const isBuilt = node.built !== false
         ;(isBuilt ? rows : later).push(...keyRows(path, node, schema.required?.includes(key) === true))
       }
     }

@@ -43,6 +43,7 @@ export {
 } from './serve/listen.ts'
 export { mountProbes, type Probes } from './serve/probes.ts'
 export type { TlsOptions } from './serve/tls.ts'
+export { isUpgradable, takeUpgrade, type UpgradedConnection } from './serve/upgrade.ts'
 export { type AwsCredentials, type AwsRequest, awsCredentialsOf, signAws } from './sign/aws.ts'
 export { assumeRoleForm, awsDomain, stsOrigin } from './sign/aws-endpoints.ts'
 export { type OciKey, type OciRequest, signOci } from './sign/oci.ts'

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { pathOfTarget } from '@plat/core'
 import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
@@ -22,13 +23,14 @@ import { inventoryOf } from './composition/inventory.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane, sharedMcpPlane } from './composition/planes.ts'
 import { previewOf } from './composition/preview.ts'
-import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
+import { execRoutes, type Sandboxes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
 import { QuoteSum } from './decide/budgets/index.ts'
 import type { PinsFeature, ServerPins } from './decide/pins/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { createOpenApi } from './openapi/document.ts'
 import { createProfiling } from './operate/listeners/index.ts'
+import { isViewPath } from './operate/live-view/index.ts'
 import { createPostureRoutes } from './operate/posture/routes.ts'
 import { createResources, type ResourcesFeature } from './operate/resource-api/index.ts'
 import { createResourceProblems } from './operate/resource-problems/routes.ts'
@@ -41,6 +43,8 @@ export interface Parts {
   readonly routes: readonly RawRoute[]
   /** The part that a separate admin listener serves. */
   readonly adminRoutes: readonly RawRoute[]
+  /** Whether a route of the admin API may take the connection of a request for a WebSocket. */
+  upgrades(request: IncomingMessage): boolean
   /** Takes CONNECT on the main listener; undefined: it is refused. */
   readonly tunnel: ((request: TunnelRequest) => void) | undefined
   /** Host names that a listener on loopback answers to, beside the loopback ones. */
@@ -51,7 +55,7 @@ export interface Parts {
   readonly live: LiveCalls
   /** Why most calls would be denied now; empty: they would not. */
   unavailable(): readonly string[]
-  /** Ends watches and event streams, which have no end otherwise. */
+  /** Ends watches, event streams and views, which have no end otherwise. */
   leave(): void
   /** The resource API; it is served where the admin API is. */
   readonly resources: ResourcesFeature
@@ -83,13 +87,10 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const infra = startInfra(shared, features)
   const runner = createPipeline(shared, { ...features, pins, sandboxes, infra, mcp })
   model.judgeWith({ run: runner.nested, ids: shared.ids, sum: () => new QuoteSum() })
-  const { config, metrics, audit, live } = shared
+  const { config, metrics, live } = shared
   const admin = await startAdmin(shared)
-  const { authenticate } = admin
   const console = startConsole(shared, admin, features.events)
-  const resources = shared.keep(
-    createResources({ ...shared, authenticate, recordsFirst: recordsFirst(config), ledgers: audit.ledgers }),
-  )
+  const resources = startResources(shared, admin)
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),
@@ -113,6 +114,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     ],
     adminRoutes: [...adminRoutes, ...resources.routes],
     tunnel: tunnelRoute(sandboxes, runner),
+    upgrades: ({ url = '' }) => sandboxes.liveView !== null && isViewPath(url),
     hosts: urls.map((url) => new URL(url).hostname),
     origins: [vault.publicURL?.origin ?? null, console.origin].filter((origin) => origin !== null),
     metrics,
@@ -121,14 +123,20 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     leave() {
       resources.leave()
       features.events.close()
+      sandboxes.liveView?.leave()
     },
     resources,
     hasConsole: console.hasPages,
-    admin: (app) => console.mount(app, administered(shared, { ...features, pins, sinks, mcp })),
+    admin: (app) => console.mount(app, administered(shared, { ...features, pins, sinks, mcp, sandboxes })),
     pages: (app) => mountPages(app, features, { ...config.adminAuth, tenancy: shared.tenancy }),
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }
+}
+
+function startResources(shared: Shared, { authenticate }: Admin): ResourcesFeature {
+  const { config, audit, keep } = shared
+  return keep(createResources({ ...shared, authenticate, recordsFirst: recordsFirst(config), ledgers: audit.ledgers }))
 }
 
 function mountPages(app: FastifyInstance, features: Features, grants: AdminGrants): void {
@@ -165,7 +173,8 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: AdminGran
 /** Routes of the admin API. */
 function administered(
   shared: Shared,
-  features: Features & Parameters<typeof inventoryOf>[1] & { readonly pins: PinsFeature },
+  features: Features &
+    Parameters<typeof inventoryOf>[1] & { readonly pins: PinsFeature; readonly sandboxes: Sandboxes },
 ) {
   const { audit, clock, build, state, config, live, tenancy } = shared
   const {
@@ -209,6 +218,7 @@ function administered(
   ]
   return [
     ...own.map(({ routes }) => routes),
+    ...(features.sandboxes.liveView === null ? [] : [features.sandboxes.liveView.routes]),
     createPostureRoutes(config),
     createResourceProblems(shared.resourceProblems),
     createProfiling(clock),

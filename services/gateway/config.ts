@@ -47,6 +47,7 @@ import { configSyncBlock } from './operate/config-sync/config.ts'
 import { consoleBlock } from './operate/console/config.ts'
 import { licenseBlock } from './operate/license/config.ts'
 import { listenersBlock, tlsBlock } from './operate/listeners/config.ts'
+import { liveViewBlock } from './operate/live-view/config.ts'
 import { notificationsBlock } from './operate/notifications/config.ts'
 import { pinReportsBlock } from './operate/pin-reports/config.ts'
 import { postureBlock } from './operate/posture/config.ts'
@@ -62,10 +63,9 @@ import { execBlock } from './targets/exec/config.ts'
 import { infraBlock } from './targets/infra/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock, modelUploadsBlock } from './targets/models/config.ts'
 import { serversBlock } from './targets/servers/config.ts'
-import { unbuiltBlocks } from './unbuilt.ts'
 
-/** Every block of gateway.json that is built (docs/spec/gateway.md), in the order of the reference. */
-const builtBlocks = [
+/** Every block of gateway.json (docs/spec/gateway.md), in the order of the reference. */
+const blocks = [
   listenersBlock,
   tlsBlock,
   identityBlock,
@@ -114,6 +114,7 @@ const builtBlocks = [
   infraBlock,
   egressBlock,
   execBlock,
+  liveViewBlock,
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
@@ -131,11 +132,10 @@ const builtBlocks = [
   resourceAPIBlock,
 ] as const
 
-/** The blocks of gateway.json; those that are not built come last. */
-export const gatewayBlocks: readonly ConfigBlock[] = [...builtBlocks, ...unbuiltBlocks]
+export const gatewayBlocks: readonly ConfigBlock[] = blocks
 
 /** The configuration with defaults. Keys that are not built yet have their defaults. */
-export type GatewayConfig = Readonly<ConfigOf<typeof builtBlocks>>
+export type GatewayConfig = Readonly<ConfigOf<typeof blocks>>
 
 /** Where the file is when neither the flag nor the environment says (docs/spec/gateway.md, loading rule 1). */
 export const DEFAULT_CONFIG_PATH = '/etc/plat/gateway.json'

@@ -38,7 +38,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const tls = tlsOf(config.tls)
   const origins = new Set([...config.corsOrigins, ...parts.origins])
   const pools = createPoolMetrics(parts.metrics)
-  const common = { clock, ids, log, hosts: parts.hosts, origins, ...connectionLimitsOf(config) }
+  const common = { clock, ids, log, origins, ...connectionLimitsOf(config), ...frontOf(parts) }
   const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
     const listener = await listen({ ...common, ...more })
     listeners.push(listener)
@@ -87,6 +87,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 function urlsOf({ url }: Listener, { url: adminUrl }: Listener, { hasConsole }: Parts) {
   return { url, adminUrl, consoleUrl: hasConsole ? `${adminUrl}/console/` : null }
+}
+
+function frontOf({ hosts, upgrades }: Parts) {
+  return { hosts, upgrades }
 }
 
 function connectionLimitsOf({ maxConnectionsPerPeer, trustedProxies }: GatewayOptions['config']) {

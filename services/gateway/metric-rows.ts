@@ -9,6 +9,7 @@ import { RULES as OFFLINE_RULES } from './evidence/offline/stage.ts'
 import { WAITS } from './evidence/retention/waits.ts'
 import { MIRROR_OUTCOMES } from './evidence/sbxd/mirror.ts'
 import { REASONS as BUNDLE_REASONS } from './operate/config-bundle/bundles.ts'
+import { ENDINGS } from './operate/live-view/endings.ts'
 import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
 import { CACHE_RESULTS, MODEL_METHODS, RETRY_RESULTS, SKIP_REASONS } from './planes/model/methods.ts'
@@ -258,6 +259,15 @@ export const gatewayMetricRows = [
     {
       plat_gateway_exec_total: counter('Code that sandboxes were given to run, by how it ended', {
         result: ['ok', 'error', 'timeout', 'denied', 'cancelled'],
+      }),
+    },
+  ),
+  ...metricRows(
+    { area: 'A2A and sandbox tools', feature: 'liveView' },
+    {
+      plat_gateway_live_views_total: counter('Views of the browsers of sandboxes, by how they ended', {
+        mode: ['watch', 'control', 'page'],
+        result: ENDINGS,
       }),
     },
   ),

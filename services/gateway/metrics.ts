@@ -42,6 +42,7 @@ const FEATURE_BLOCKS = [
   'web',
   'egress',
   'exec',
+  'liveView',
   'offline',
   'auditCollector',
   'configBundle',

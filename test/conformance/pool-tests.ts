@@ -170,6 +170,10 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     'packages/key-services/faults.live.test.ts',
     'a service that does not respond holds no caller for more than 10 s, and the queue has a total and shares',
   ],
+  live_views: [
+    `${GATEWAY}/operate/live-view/limits.live.test.ts`,
+    'a caller at its share of views, and a session at its, are refused while others are shown',
+  ],
   ledger_readers: [
     `${GATEWAY}/admin/throttle/ledger-readers.live.test.ts`,
     'a caller whose requests that read the ledger fill its share is refused, and another one is served',

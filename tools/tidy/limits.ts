@@ -43,6 +43,14 @@ export const MAY_BUILD_REGEXES: ReadonlyMap<string, string> = new Map([
   ['packages/resources/check.ts', 'patterns of the schemas of resources'],
 ])
 
+/** Files with a client of a library that is given a connection of the dialer, each with how. */
+export const ON_CONNECTIONS_OF_THE_DIALER: ReadonlyMap<string, string> = new Map([
+  [
+    'services/gateway/operate/live-view/sandbox.ts',
+    'createConnection of ws returns the connection, and redirects are off',
+  ],
+])
+
 /** Files that may use system time and randomness: the clock itself, and code outside of the product. */
 export const OWN_TIME =
   /^(?:packages\/core\/(?:clock|ids)\.ts|sdk\/typescript\/clock\.ts|apps\/console\/app\/clock\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/

@@ -71,13 +71,13 @@ test('a misspelt required key leaves the key missing, which is an error even wit
 })
 
 test('wrong values, broken rules and unbuilt keys are errors either way', async () => {
-  const wrong = { ...valid, maxBodyBytes: 'x', adminListen: ':8080', liveView: { enabled: true } }
+  const wrong = { ...valid, maxBodyBytes: 'x', adminListen: ':8080', auditAcceptDivergedMirror: true }
   assert.deepEqual(await validate(wrong), {
     code: 3,
     lines: [
       'maxBodyBytes: must be an integer, got "x"',
       'adminListen: must differ from listen, both are :8080',
-      'liveView: not built yet in this version',
+      'auditAcceptDivergedMirror: not built yet in this version',
     ],
   })
 })

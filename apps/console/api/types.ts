@@ -132,13 +132,31 @@ export interface Api {
     readonly params: {  }
     readonly query: { readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly label?: string; readonly from?: string; readonly to?: string; readonly denied?: boolean; readonly spent?: boolean; readonly pending?: boolean; readonly labelled?: boolean; readonly q?: string; readonly order?: "id" | "activity"; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
-    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly user: string | null; readonly tier: string; readonly startedAt: string; readonly lastActivity: string; readonly calls: number; readonly denied: number; readonly pendingApprovals: number; readonly taints: readonly (string)[]; readonly spent: { readonly micros: number; readonly currency: string } })[]; readonly nextCursor: string | null }
+    readonly result: { readonly items: readonly ({ readonly id: string; readonly namespace: string; readonly agent: string; readonly session: string; readonly user: string | null; readonly tier: string; readonly startedAt: string; readonly lastActivity: string; readonly calls: number; readonly denied: number; readonly pendingApprovals: number; readonly taints: readonly (string)[]; readonly views: readonly ("watch" | "control")[]; readonly spent: { readonly micros: number; readonly currency: string } })[]; readonly nextCursor: string | null }
   }
   'GET /v1/sessions/{id}/timeline': {
     readonly params: { readonly id: string }
     readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly seq: number; readonly hash: string; readonly prev: string; readonly rec: { readonly kind: string; readonly at: string }; readonly v: 1 })[]; readonly nextCursor: string | null }
+  }
+  'GET /v1/sessions/{id}/view/watch': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly mode: "watch" | "control"; readonly protocol: "rfb" }
+  }
+  'GET /v1/sessions/{id}/view/control': {
+    readonly params: { readonly id: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly mode: "watch" | "control"; readonly protocol: "rfb" }
+  }
+  'GET /v1/sessions/{id}/view/page/{path}': {
+    readonly params: { readonly id: string; readonly path: string }
+    readonly query: {  }
+    readonly body: undefined
+    readonly result: { readonly [name: string]: unknown }
   }
   'GET /v1/budgets': {
     readonly params: {  }

@@ -441,6 +441,17 @@ export const poolTable = {
     age: 'the login of the console; with a token 15 min; a stream that reads too slowly ends',
     refused: '429 `rate_limited`',
   },
+  live_views: {
+    services: ['gateway'],
+    counts: 'views of the browsers of sandboxes',
+    total: 64,
+    shares: [
+      { of: 'caller of the admin API', max: 4 },
+      { of: 'session', max: 16 },
+    ],
+    age: '`liveView.maxSeconds`, or `liveView.idleSeconds` without anything to relay',
+    refused: '429 `rate_limited`',
+  },
   ledger_readers: {
     services: ['gateway'],
     counts: 'requests of the admin API that read the ledger or its checkpoints',

@@ -64,3 +64,10 @@ export function writeFault(
   ]
   socket.write(`${head.join('\r\n')}\r\n\r\n${text}`)
 }
+
+/** Returns the fault of an error of Node's parser. */
+export function parserFault(code: string | undefined): HttpFault {
+  if (code === 'HPE_HEADER_OVERFLOW') return faults.headTooLarge
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return faults.timeout
+  return faults.malformed
+}

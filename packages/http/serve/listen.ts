@@ -1,20 +1,21 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type Bagged, type Clock, type Ids, NOWHERE, SwapRemoveSet, withoutTrailingSlash } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
-import { parseAddress } from './address.ts'
+import { addressOf, bind, parseAddress } from './address.ts'
 import { createApi } from './api.ts'
 import { limitConnections, type PeerOptions } from './connections/limit.ts'
 import { judgeOrigin } from './cors.ts'
-import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
+import { faults, type HttpFault, parserFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
 import { defaultLimits, type ListenLimits } from './limits.ts'
 import { Request } from './request.ts'
 import { ServerResponseWithId } from './server-response.ts'
 import { followTls, type TlsOptions, tlsServerOptions } from './tls.ts'
+import { isWebSocketRequest, offerUpgrade } from './upgrade.ts'
 
 /** Interval at which a drain closes idle connections, in milliseconds. */
 const SWEEP_EVERY_MS = 100
@@ -57,6 +58,8 @@ export interface ListenOptions extends PeerOptions {
   readonly raw?: readonly RawRoute[]
   /** Handles every CONNECT; absent: CONNECT is refused. */
   readonly tunnel?: ((request: TunnelRequest) => void) | undefined
+  /** Which requests for a WebSocket routes of `api` may take the connection of (`takeUpgrade`); absent: none. All others are plain requests. */
+  readonly upgrades?: ((request: IncomingMessage) => boolean) | undefined
   /** Mounts all routes that are not raw. */
   readonly api?: (app: FastifyInstance) => void | Promise<void>
   readonly limits?: Partial<ListenLimits>
@@ -98,20 +101,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     throw error
   }
   return front.opened()
-}
-
-function bind(server: Server, text: string, at: { host: string | undefined; port: number }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
-      reject(new Error(`Cannot listen on ${text}: ${why}.`, { cause: error }))
-    }
-    server.once('error', failed)
-    server.listen(at.host === undefined ? { port: at.port } : { port: at.port, host: at.host }, () => {
-      server.off('error', failed)
-      resolve()
-    })
-  })
 }
 
 /** A request whose response is not complete. */
@@ -215,7 +204,7 @@ class HttpFront {
       // Overrides any process flag for lenient parsing: `headFault` relies on the parser to refuse control bytes.
       httpValidation: 'strict' as const,
       // `Upgrade` may be ignored (RFC 9110, section 7.8): the request is answered over HTTP/1.1.
-      shouldUpgradeCallback: () => false,
+      shouldUpgradeCallback: (request: IncomingMessage) => this.#upgrades(request),
     }
     const server =
       tls === undefined ? createServer(http) : createTlsServer({ ...http, ...tlsServerOptions(tls, limits.headersMs) })
@@ -227,6 +216,7 @@ class HttpFront {
     // Handling the expectation events prevents Node from sending 100 for a refused head (RFC 9110, section 10.1.1).
     server.on('request', take).on('checkContinue', take).on('checkExpectation', take)
     server.on('connect', (request, socket: Duplex, rest: Buffer) => this.#takeTunnel(request, socket, rest))
+    server.on('upgrade', (request, _socket, rest: Buffer) => this.#takeUpgrade(request, rest))
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#broken(error, socket))
     return server
   }
@@ -294,6 +284,27 @@ class HttpFront {
       this.#leave(socket)
     }
     tunnel({ id: ids.uuid(), request, socket, leave })
+  }
+
+  #upgrades(request: IncomingMessage): boolean {
+    return !this.#draining && isWebSocketRequest(request) && this.#options.upgrades?.(request) === true
+  }
+
+  /** Any other response than the upgrade ends the connection, which has no parser any more. */
+  #takeUpgrade(request: Request, rest: Buffer): void {
+    const { socket } = request
+    socket.on('error', () => socket.destroy())
+    if (this.#distrusted.has(socket) || this.#inFlightOn(socket) !== null) {
+      socket.destroy()
+      return
+    }
+    const response = offerUpgrade(request, rest, () => {
+      response.emit('close')
+      this.#tunnels.add(socket)
+      socket.once('close', () => this.#tunnels.delete(socket))
+    })
+    response.once('finish', () => this.#leave(socket))
+    this.#take(request, response)
   }
 
   #hostFault(request: IncomingMessage): HttpFault | null {
@@ -379,16 +390,4 @@ class HttpFront {
     cancel()
     await this.close()
   }
-}
-
-function parserFault(code: string | undefined): HttpFault {
-  if (code === 'HPE_HEADER_OVERFLOW') return faults.headTooLarge
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return faults.timeout
-  return faults.malformed
-}
-
-function addressOf(server: Server): AddressInfo {
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
-  return address
 }

@@ -4,7 +4,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { Tenancy } from '../call/index.ts'
-import { type AdminAuthentication, authentication, type People, throttled } from './auth.ts'
+import { type AdminAuthentication, authentication, identification, type People, throttled } from './auth.ts'
 import { BrowserAuth } from './browser/browser-auth.ts'
 import type { BrowserSessions } from './browser/sessions.ts'
 import { Caller } from './caller.ts'
@@ -114,13 +114,14 @@ export function createAdmin(options: AdminOptions): Admin {
   }
   const refusals = new RefusedTokens(options)
   const grants: Grants = { ...config, ...(options.tenancy && { tenancy: options.tenancy }) }
-  const authenticate = authentication({ token, people, grants, refusals })
+  const identify = identification({ token, people, grants })
+  const authenticate = authentication(refusals, identify)
   const shared = { grants, token, hasPeople: people !== null }
   const browsers = options.browsers === null ? null : new BrowserAuth({ ...options.browsers, ...shared })
   const callers = new WeakMap<FastifyRequest, Caller>()
   const records = new ChangeRecords(options)
   const readers = new LedgerReaders(options.pools?.of('ledger_readers'))
-  const callerOf = callersBy({ authenticate, browsers, refusals })
+  const callerOf = callersBy({ authenticate, identify, browsers, refusals })
   const on = (scope: FastifyInstance, route: AdminRoute, handler: AdminHandler) => {
     const row = adminRoutes[route]
     scope.route({
@@ -163,25 +164,31 @@ export function createAdmin(options: AdminOptions): Admin {
 /** Identifies the caller of a route by its token, or else by the cookie of its session. */
 function callersBy({
   authenticate,
+  identify,
   browsers,
   refusals,
 }: {
   readonly authenticate: AdminAuthentication
+  readonly identify: ReturnType<typeof identification>
   readonly browsers: BrowserAuth | null
   readonly refusals: RefusedTokens
 }) {
   return async (request: FastifyRequest, reply: FastifyReply, row: RouteRow): Promise<Caller> => {
     const { authorization } = request.headers
     const secret = authorization === undefined ? (browsers?.secretIn(request) ?? null) : null
-    if (browsers === null || secret === null) return new Caller(await authenticate(authorization, request.ip), row)
-    const identify = () => browsers.identify(request, secret)
-    const found = await throttled(refusals, request.ip, identify, 'invalid').catch((error: unknown) => {
+    if (browsers === null || secret === null) {
+      const principal = await authenticate(authorization, request.ip)
+      return new Caller(principal, row, { renew: () => identify(authorization) })
+    }
+    const work = () => browsers.identify(request, secret)
+    const found = await throttled(refusals, request.ip, work, 'invalid').catch((error: unknown) => {
       // A browser would send the cookie of an ended session again and again.
       if (error instanceof AdminError && error.code === 'unauthenticated')
         reply.header('set-cookie', browsers.cookie(request, null))
       throw error
     })
-    return new Caller(found.principal, row, found.session)
+    const { principal, session } = found
+    return new Caller(principal, row, { session, renew: () => browsers.renewed(session, secret) })
   }
 }
 

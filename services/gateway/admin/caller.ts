@@ -4,6 +4,9 @@ import { queried } from './read.ts'
 import { homeOf, may, mayInTenant, type Principal, type Role, tenantsOf } from './roles.ts'
 import type { RouteRow } from './routes.ts'
 
+/** Authenticates a caller again; null, or a rejection: it has no valid credential any more. */
+export type Renew = () => Principal | null | Promise<Principal | null>
+
 /** The caller of a route, with its permissions. */
 export class Caller {
   readonly #principal: Principal
@@ -18,18 +21,33 @@ export class Caller {
 
   /** The session of the console; null: the caller has a token. */
   readonly session: BrowserSession | null
+  readonly #renew: Renew
 
   constructor(
     principal: Principal,
     { needs, within, ownRecord, reads }: RouteRow,
-    session: BrowserSession | null = null,
+    { session, renew = () => null }: { readonly session?: BrowserSession; readonly renew?: Renew } = {},
   ) {
     this.#principal = principal
-    this.session = session
+    this.#renew = renew
+    this.session = session ?? null
     this.#needs = needs === 'person' || needs === 'none' ? null : needs
     this.#within = within
     this.leavesOwnRecord = ownRecord === true || reads === true
     this.changesNothing = reads === true
+  }
+
+  /**
+   * Returns the caller as it would be authenticated now, for work that outlives its request. Null: its token or login has ended. It counts neither as
+   * a use of a login nor as a refused token.
+   */
+  async renew(): Promise<Principal | null> {
+    try {
+      return await this.#renew()
+    } catch (error) {
+      if (error instanceof AdminError) return null
+      throw error
+    }
   }
 
   /** Throws `forbidden` unless the caller has the route's role, anywhere if that is enough. */

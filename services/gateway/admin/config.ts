@@ -161,6 +161,8 @@ const stepUpSchema = Type.Object({
   approve: stepUpRule('To approve a call.'),
   revoke: stepUpRule('To revoke and to lift a revocation.'),
   accept: stepUpRule('To accept the definition of a tool.'),
+  view: stepUpRule('To view the browser of a session.'),
+  control: stepUpRule('To control the browser of a session.'),
 })
 
 /** Only logins of people can be fresh or strong. */

@@ -110,6 +110,24 @@ export const adminRoutes = {
     within: 'namespace',
     does: 'What one session did: its records.',
   },
+  'GET /v1/sessions/:id/view/watch': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Shows the browser of a session as a WebSocket of RFB, read-only; without an upgrade, whether it may be shown.',
+    stepUp: 'view',
+  },
+  'GET /v1/sessions/:id/view/control': {
+    needs: 'admin',
+    within: 'namespace',
+    does: 'The same with keys, pointer and pasted text of the viewer.',
+    stepUp: 'control',
+  },
+  'GET /v1/sessions/:id/view/page/*': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'A file that the sandbox of a session serves beside its view.',
+    stepUp: 'view',
+  },
   'GET /v1/budgets': { needs: 'viewer', within: 'namespace', does: 'What is spent and left of every budget.' },
   'GET /v1/memory': { needs: 'viewer', within: 'namespace', does: 'Who remembers how much; not what.' },
   'DELETE /v1/memory/users/:user': {

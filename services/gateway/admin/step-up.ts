@@ -2,7 +2,7 @@ import { AdminError } from './error.ts'
 import type { Principal } from './roles.ts'
 
 /** Actions that may require a fresh or stronger login (`adminAuth.stepUp`). */
-export const STEP_UP_ACTIONS = ['approve', 'revoke', 'accept'] as const
+export const STEP_UP_ACTIONS = ['approve', 'revoke', 'accept', 'view', 'control'] as const
 export type StepUpAction = (typeof STEP_UP_ACTIONS)[number]
 
 /** Requirements of one action; with all of them empty or 0 there is none. */

@@ -79,6 +79,7 @@ export {
   UpstreamError,
 } from './reply.ts'
 export { FrameRun } from './run.ts'
+export { type SandboxName, sandboxTemplateProblems, sandboxUrl } from './sandbox.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
 export { type StoredContent, storedContent } from './stored-content.ts'
 export { type CountedBy, inTenant, namesOfKey, type Subject, subjectsOf, tenantInKey } from './subjects.ts'

@@ -23,7 +23,6 @@ export type Operation =
   | 'a2a.card'
   | 'exec'
   | 'tunnel'
-  | 'liveview'
   | 'infra'
 
 /** Returns whether calls of this operation name no model: their targets name an endpoint of the provider instead. */

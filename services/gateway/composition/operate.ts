@@ -1,6 +1,7 @@
 import type { Rec } from '@plat/ledger'
 import { pricingSlot } from '../decide/budgets/index.ts'
 import { EndedSessions } from '../operate/events/index.ts'
+import { isViewable } from '../operate/live-view/index.ts'
 import { createSandboxUsage } from '../operate/sandbox-usage/index.ts'
 import { createSessions, type Session } from '../operate/sessions/index.ts'
 import type { Callers } from './callers.ts'
@@ -19,7 +20,7 @@ export function startSessions(
     revocations,
   }: Pick<Callers, 'authenticator' | 'events' | 'revocations'> & Targets & Decisions,
 ) {
-  const { snapshots, audit, keep, clock } = shared
+  const { snapshots, audit, keep, clock, config } = shared
   const { tenancy } = shared
   // Without a list, the broker's keys name the tenants.
   const withTenant = <T extends Readonly<Session>>(session: T): T =>
@@ -32,6 +33,7 @@ export function startSessions(
       onBegun: events.sessionStarted,
       pendingApprovals: (session) => approvals.pendingOf(withTenant(session)),
       taints: (session) => taint.ownLabels(session),
+      isViewable: (session) => isViewable(config.liveView, session) && !revocations.hasStopped(withTenant(session)),
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
   )

@@ -1,5 +1,6 @@
 import { createDialer, type RawRoute, type TunnelRequest } from '@plat/http'
 import { createBrowserGate } from '../builtin/web/index.ts'
+import { createLiveView } from '../operate/live-view/index.ts'
 import type { Plane, Runner } from '../pipeline/index.ts'
 import { createConnectPlane, placeOf } from '../planes/connect/index.ts'
 import { createExecPlane, isExec } from '../planes/exec/index.ts'
@@ -13,8 +14,27 @@ import type { Shared } from './shared.ts'
 export type Sandboxes = Awaited<ReturnType<typeof startSandboxes>>
 
 /** The way out of a browser and the way into a code interpreter, as far as they are enabled. */
-export async function startSandboxes(shared: Shared, features: Pick<Features, 'authenticator'>) {
-  return { egress: startEgress(shared, features), exec: await startExec(shared, features) }
+export async function startSandboxes(shared: Shared, features: LiveViewParts) {
+  const { egress, exec } = { egress: startEgress(shared, features), exec: await startExec(shared, features) }
+  return { egress, exec, liveView: startLiveView(shared, features) }
+}
+
+type LiveViewParts = Pick<Features, 'ledgers' | 'sessions' | 'revocations' | 'authenticator'>
+
+function startLiveView(shared: Shared, { ledgers, sessions, revocations, authenticator }: LiveViewParts) {
+  const { tenancy, keep } = shared
+  const liveView = createLiveView({
+    ...shared,
+    ledgers,
+    find: (name) => sessions.find(name),
+    // Without a list of tenants, the broker's keys name them.
+    hasStopped: (session) =>
+      revocations.hasStopped(
+        tenancy.isOn ? session : { ...session, tenant: authenticator.tenantOf(session.namespace) },
+      ),
+    followCuts: revocations.followCuts,
+  })
+  return liveView === null ? null : keep(liveView)
 }
 
 /** Handler of CONNECT; undefined if the egress proxy is disabled. */

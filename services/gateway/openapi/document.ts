@@ -22,7 +22,7 @@ export function openApiDocument(version: string): object {
   for (const [route, row] of Object.entries(adminRoutes)) {
     if (!isRoute(route)) continue
     const [method = '', path = ''] = route.split(' ')
-    const name = path.replaceAll(/\/:(\w+)/g, '/{$1}')
+    const name = path.replaceAll(/\/:(\w+)/g, '/{$1}').replace(/\/\*$/, '/{path}')
     paths[name] = { ...paths[name], [method.toLowerCase()]: operationOf(route, row, shapes[route]) }
   }
   return {
@@ -76,7 +76,8 @@ function whoMay({ needs, within }: RouteRow): string {
 }
 
 function pathParameters(route: AdminRoute): readonly object[] {
-  return [...route.matchAll(/\/:(\w+)/g)].map(([, name]) => ({
+  const names = [...route.matchAll(/\/:(\w+)/g)].map(([, name]) => name)
+  return [...names, ...(route.endsWith('/*') ? ['path'] : [])].map((name) => ({
     name,
     in: 'path',
     required: true,

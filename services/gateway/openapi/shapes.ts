@@ -80,7 +80,15 @@ const session = Type.Object({
   denied: whole(),
   pendingApprovals: whole(),
   taints: Type.Array(text()),
+  views: Type.Array(Type.Enum(['watch', 'control'], { type: 'string' }), {
+    description: 'How the caller may view its browser.',
+  }),
   spent: money,
+})
+
+const view = Type.Object({
+  mode: Type.Enum(['watch', 'control'], { type: 'string' }),
+  protocol: Type.Enum(['rfb'], { type: 'string', description: 'Of the WebSocket at the same path (RFC 6143).' }),
 })
 
 const budget = Type.Object({
@@ -227,6 +235,9 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     order: Type.Enum(['id', 'activity'], { type: 'string', description: '`activity`: the latest call first.' }),
   }),
   'GET /v1/sessions/:id/timeline': list(record, OF_TENANT),
+  'GET /v1/sessions/:id/view/watch': { answer: view },
+  'GET /v1/sessions/:id/view/control': { answer: view },
+  'GET /v1/sessions/:id/view/page/*': { answer: Type.Object({}) },
   'GET /v1/budgets': list(budget),
   'GET /v1/memory': list(remembered),
   'DELETE /v1/memory/users/:user': {

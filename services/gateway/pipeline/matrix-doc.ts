@@ -31,7 +31,7 @@ function cells(operation: string, row: Row): readonly string[] {
   const cell = (stage: StepName) => (row.stages.includes(stage) ? '●' : row.filters.includes(stage) ? 'f' : '–')
   const traits = [row.record, row.long ? 'long' : '', row.parent ? 'names its parent' : '']
   return [
-    `\`${operation}\` (${row.covers})${row.built ? '' : ', not built yet'}`,
+    `\`${operation}\` (${row.covers})`,
     ...columns.map(cell),
     row.reviews.length === 0 ? '–' : row.reviews.join(', '),
     traits.filter((trait) => trait !== '').join(', '),

@@ -22,8 +22,6 @@ export const everywhere: ReadonlySet<StepName> = new Set<StepName>(['revoked', '
 export interface Row {
   /** The protocol's methods that are this operation. */
   readonly covers: string
-  /** False: calls are refused with `not_built`. */
-  readonly built: boolean
   /** Stages that judge the request, in addition to those that run for every operation. */
   readonly stages: readonly StepName[]
   /** Stages that judge each entry of the response instead of the request. */
@@ -45,7 +43,6 @@ export type Matrix = Readonly<Partial<Record<Operation, Row>>>
 
 /** A row without steps: the defaults of every row. */
 export const emptyRow = {
-  built: false,
   stages: [],
   filters: [],
   reviews: [],
@@ -61,7 +58,6 @@ export const matrix = {
   'mcp.call': {
     ...emptyRow,
     covers: 'tools/call',
-    built: true,
     stages: ['pins', 'taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
     parent: true,
@@ -70,7 +66,6 @@ export const matrix = {
   'mcp.list': {
     ...emptyRow,
     covers: 'lists, server/discover',
-    built: true,
     filters: ['taints', 'policy'],
     reviews: ['pins', 'policy', 'redact', 'guard', 'bind', 'mark'],
     note: 'bind: `tasks/list` has only tasks of the session; pins: the definitions as the server gives them; redact, guard, mark: descriptions and instructions',
@@ -78,7 +73,6 @@ export const matrix = {
   'mcp.get': {
     ...emptyRow,
     covers: 'resources/read, prompts/get, completion/complete',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
     parent: true,
@@ -87,7 +81,6 @@ export const matrix = {
   'mcp.control': {
     ...emptyRow,
     covers: 'initialize, ping, notifications, DELETE, logging/setLevel',
-    built: true,
     reviews: ['redact', 'guard', 'mark'],
     record: 'denials',
     note: 'redact, guard, mark: instructions of `initialize`',
@@ -95,7 +88,6 @@ export const matrix = {
   'mcp.answer': {
     ...emptyRow,
     covers: "a posted answer to a server's request",
-    built: true,
     stages: ['taints', 'policy', 'redact', 'guard'],
     parent: true,
     note: "taints, policy: the parent's",
@@ -103,7 +95,6 @@ export const matrix = {
   'mcp.task': {
     ...emptyRow,
     covers: 'tasks/get, tasks/result, tasks/update, tasks/cancel',
-    built: true,
     stages: ['taints', 'policy', 'redact', 'guard'],
     reviews: ['redact', 'guard', 'bind', 'mark'],
     parent: true,
@@ -112,7 +103,6 @@ export const matrix = {
   'mcp.listen': {
     ...emptyRow,
     covers: 'GET, subscriptions/listen',
-    built: true,
     reviews: ['redact', 'guard', 'bind', 'mark'],
     long: true,
     note: 'its frames are governed one by one',
@@ -120,21 +110,18 @@ export const matrix = {
   'mcp.all': {
     ...emptyRow,
     covers: 'at `/mcp`: lists, handshakes, notifications, DELETE',
-    built: true,
     record: 'denials',
     note: 'each request to a server is a separate call with its row',
   },
   'mcp.streams': {
     ...emptyRow,
     covers: 'GET at `/mcp`',
-    built: true,
     long: true,
     note: 'the stream of each server is a separate call with its row',
   },
   'model.generate': {
     ...emptyRow,
     covers: 'chat/completions, completions, responses, messages',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`; bind: what the provider stores; mark: where provider-hosted tools may run',
@@ -142,7 +129,6 @@ export const matrix = {
   'model.embed': {
     ...emptyRow,
     covers: 'embeddings',
-    built: true,
     stages: ['taints', 'policy', 'redact', 'guard', 'reserve'],
     reviews: ['meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`',
@@ -150,7 +136,6 @@ export const matrix = {
   'model.image': {
     ...emptyRow,
     covers: 'images/generations, images/edits',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the images',
@@ -158,7 +143,6 @@ export const matrix = {
   'model.audio': {
     ...emptyRow,
     covers: 'audio/speech, audio/transcriptions, audio/translations',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`; redact: not the sound',
@@ -166,7 +150,6 @@ export const matrix = {
   'model.file': {
     ...emptyRow,
     covers: 'files, files/<id>, files/<id>/content',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'bind', 'mark'],
     note: 'owner of the file only; lists have only own files; taints, policy: if `modelPolicy` is `policy`; redact: not the files',
@@ -174,7 +157,6 @@ export const matrix = {
   'model.batch': {
     ...emptyRow,
     covers: 'batches, messages/batches: created, listed, read, cancelled, deleted; results',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['bind', 'redact', 'guard', 'mark'],
     note: 'owner of the batch only; taints, policy: if `modelPolicy` is `policy`; reserve: the most that all its requests can cost, until the results are known',
@@ -182,7 +164,6 @@ export const matrix = {
   'model.line': {
     ...emptyRow,
     covers: 'one request of a batch, judged when the file is uploaded and when the batch is created',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'reserve'],
     record: 'denials',
     parent: true,
@@ -191,7 +172,6 @@ export const matrix = {
   'model.info': {
     ...emptyRow,
     covers: 'models, messages/count_tokens',
-    built: true,
     stages: ['redact', 'guard'],
     record: 'denials',
     note: 'redact, guard: count_tokens only',
@@ -199,7 +179,6 @@ export const matrix = {
   'a2a.send': {
     ...emptyRow,
     covers: 'SendMessage, SendStreamingMessage',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
     note: 'policy: by skill',
@@ -207,7 +186,6 @@ export const matrix = {
   'a2a.follow': {
     ...emptyRow,
     covers: 'SubscribeToTask',
-    built: true,
     reviews: ['redact', 'guard', 'mark'],
     long: true,
     parent: true,
@@ -216,7 +194,6 @@ export const matrix = {
   'a2a.task': {
     ...emptyRow,
     covers: 'GetTask, ListTasks, CancelTask, push notification configurations',
-    built: true,
     stages: ['taints', 'policy'],
     reviews: ['redact', 'guard', 'mark'],
     parent: true,
@@ -225,14 +202,12 @@ export const matrix = {
   'a2a.card': {
     ...emptyRow,
     covers: 'agent cards',
-    built: true,
     record: 'denials',
     note: 'without identity where `publicCards` says so',
   },
   exec: {
     ...emptyRow,
     covers: 'code execution',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
     long: true,
@@ -241,26 +216,15 @@ export const matrix = {
   tunnel: {
     ...emptyRow,
     covers: 'CONNECT',
-    built: true,
     stages: ['taints', 'policy', 'reserve'],
     reviews: ['mark', 'meter'],
     long: true,
     reply: 'tunnel',
     note: 'no DPoP at CONNECT; policy: the host as tool',
   },
-  liveview: {
-    ...emptyRow,
-    covers: 'live view of a browser',
-    stages: ['taints', 'policy', 'reserve'],
-    reviews: ['meter'],
-    long: true,
-    reply: 'tunnel',
-    note: 'policy: the host as tool',
-  },
   infra: {
     ...emptyRow,
     covers: 'infrastructure plans: judged, let through, verified',
-    built: true,
     stages: ['taints', 'policy', 'offline', 'approval', 'reserve'],
     note: 'policy: server `plat-infra`, tool `plan`, `apply` or `verify`',
   },

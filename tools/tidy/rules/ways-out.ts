@@ -1,3 +1,4 @@
+import { ON_CONNECTIONS_OF_THE_DIALER } from '../limits.ts'
 import { calleeOf, type Finding, findingAt, isNode, nodesOf, type Rule, type Source } from '../source.ts'
 
 /** Names that open connections, by module; `*` is every export. */
@@ -9,6 +10,7 @@ const OPENERS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['node:https', new Set(['request', 'get', 'Agent', 'globalAgent'])],
   ['node:http2', new Set(['*'])],
   ['node:dgram', new Set(['*'])],
+  ['ws', new Set(['WebSocket'])],
 ])
 
 /** Globals that open connections. */
@@ -22,7 +24,13 @@ const GUARDED = /^(?:packages|services)\/(?!http\/dial\/|testkit\/)/
  * would leave by another.
  */
 export const waysOut: Rule = (source) => {
-  if (source.isTest || source.path.endsWith('.fuzz.ts') || !GUARDED.test(source.path)) return []
+  if (
+    source.isTest ||
+    ON_CONNECTIONS_OF_THE_DIALER.has(source.path) ||
+    source.path.endsWith('.fuzz.ts') ||
+    !GUARDED.test(source.path)
+  )
+    return []
   const message = 'opens a connection: use the dialer of @plat/http, which checks the address'
   const fetches = nodesOf(source, 'CallExpression', 'NewExpression')
     .filter(({ callee }) => isNode(callee) && GLOBALS.test(source.text.slice(callee.start, callee.end)))

@@ -12,6 +12,7 @@ import { SessionMoney } from './money.tsx'
 import { Lift, Revoke } from './revoke.tsx'
 import type { Session } from './sessions.tsx'
 import { Timeline } from './timeline.tsx'
+import { View, type ViewMode } from './view.tsx'
 
 const TOPICS = ['session', 'approval', 'revocation', 'denial', 'calls'] as const
 const PAGE_SIZE = 500
@@ -20,6 +21,7 @@ const PAGE_SIZE = 500
 export function SessionPage({ id }: { readonly id: string }) {
   const { client, session } = useShared()
   const [revoking, setRevoking] = useState(false)
+  const [viewing, setViewing] = useState<ViewMode | null>(null)
   const found = useLoaded(id, (signal) => findSession(client, id, signal), { topics: TOPICS })
   const revoked = useLoaded(`revoked ${id}`, (signal) => revocationsOf(client, id, signal), { topics: ['revocation'] })
   const name = id.split('/').at(-1) ?? id
@@ -27,6 +29,11 @@ export function SessionPage({ id }: { readonly id: string }) {
     <>
       <PageHead title={<Name of={name} />}>
         {(revoked.data ?? []).length > 0 && <Badge tone="bad">revoked</Badge>}
+        {(found.data?.views ?? []).map((mode) => (
+          <button key={mode} type="button" disabled={viewing === mode} onClick={() => setViewing(mode)}>
+            {mode === 'watch' ? 'Watch' : 'Control …'}
+          </button>
+        ))}
         {hasRole(session, 'killswitch') && (
           <button type="button" class="danger" onClick={() => setRevoking(true)}>
             Revoke …
@@ -41,6 +48,7 @@ export function SessionPage({ id }: { readonly id: string }) {
       {(revoked.data ?? []).map((one) => (
         <Lift key={one.id} revocation={one} done={revoked.reload} />
       ))}
+      {viewing !== null && <View id={id} mode={viewing} close={() => setViewing(null)} />}
       <ForSessions only={namesOf(id)} />
       <Records id={id} />
       {revoking && <Revoke id={id} session={found.data} done={revoked.reload} close={() => setRevoking(false)} />}

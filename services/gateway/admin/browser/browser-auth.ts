@@ -82,6 +82,11 @@ export class BrowserAuth {
     return { principal, session, secret }
   }
 
+  /** Returns the caller of a session as of now, without counting it as used; null if it has ended. */
+  renewed(session: BrowserSession, secret: string): Principal | null {
+    return this.sessions.isLive(session) ? this.#principalOf(session, secret) : null
+  }
+
   #demandCsrf({ headers }: BrowserRequest, secret: string): void {
     const given = headers[CSRF_HEADER]
     if (typeof given === 'string' && isEqual(given, csrfOf(secret))) return

@@ -117,6 +117,11 @@ export class BrowserSessions {
     return { secret, expiresAt }
   }
 
+  /** Whether a session has not ended. */
+  isLive({ key }: Pick<BrowserSession, 'key'>): boolean {
+    return this.#live(key) !== null
+  }
+
   /** Returns the session of a secret, and counts it as used; null if there is none, or it has ended. */
   async find(secret: string): Promise<BrowserSession | null> {
     if (!SECRET.test(secret)) return null

@@ -68,6 +68,8 @@ export interface RevocationsFeature {
   followCuts(notify: () => void): void
   /** Whether a session is revoked as a whole, not suspended. False while that is not known. */
   hasEnded(session: AbsentSession): boolean
+  /** Whether a session is revoked or suspended as a whole, or that is not known. */
+  hasStopped(session: AbsentSession): boolean
   /** False while every call is denied because the list cannot be read. */
   isKnown(): boolean
   close(): Promise<void>
@@ -115,6 +117,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     followChanges: (notify) => revocations.follow(notify),
     followCuts: (notify) => revocations.followCuts(notify),
     hasEnded: (session) => revocations.hasEnded(session),
+    hasStopped: (session) => revocations.hasStopped(session),
     stage: createRevokedStage((who) => revocations.admit(who)),
     users: {
       revoked: (user, issuer) => revocations.hasRevoked(user, issuer),

@@ -82,8 +82,18 @@ export class RevocationList {
    * Whether a session is revoked as a whole. Suspensions are temporary and do not count, and neither do entries for single tokens or for the user of
    * one issuer.
    */
-  hasEnded({ tenant, namespace, agent, session, user }: AbsentSession, clock: Pick<Clock, 'now'>): boolean {
-    if (this.#byId.size === 0) return false
+  hasEnded(session: AbsentSession, clock: Pick<Clock, 'now'>): boolean {
+    return this.#entriesOf(session, clock).some(({ revocation }) => revocation.mode === 'revoke')
+  }
+
+  /** Whether a session is revoked or suspended as a whole. */
+  hasStopped(session: AbsentSession, clock: Pick<Clock, 'now'>): boolean {
+    return this.#entriesOf(session, clock).length > 0
+  }
+
+  /** Entries in force for a session as a whole. */
+  #entriesOf({ tenant, namespace, agent, session, user }: AbsentSession, clock: Pick<Clock, 'now'>): readonly Entry[] {
+    if (this.#byId.size === 0) return []
     const keys: Readonly<Partial<Record<RevocationScope, string>>> = {
       session: `${namespace}/${agent}/${session}`,
       agent: `${namespace}/${agent}`,
@@ -93,7 +103,7 @@ export class RevocationList {
       all: '',
     }
     const entries = scopes.flatMap((scope) => [...(this.#byScope.get(scope)?.get(keys[scope] ?? NO_KEY) ?? [])])
-    return entries.some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
+    return entries.filter(({ until }) => clock.now() < until)
   }
 
   /** Returns the denial of the narrowest matching entry, or null. Reads the clock only if an entry names the caller. */

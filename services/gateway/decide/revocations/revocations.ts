@@ -116,6 +116,13 @@ export class Revocations {
     return this.#listed?.hasEnded(session, clock) === true || this.#stored.list.hasEnded(session, clock)
   }
 
+  /** Whether a session is revoked or suspended as a whole, see `RevocationList.hasStopped`. True while that is not known. */
+  hasStopped(session: AbsentSession): boolean {
+    if (!this.isKnown) return true
+    const { clock } = this.#parts
+    return this.#listed?.hasStopped(session, clock) === true || this.#stored.list.hasStopped(session, clock)
+  }
+
   /** Calls `notify` for each user that a new entry revokes by name. */
   followUsers(notify: (user: string) => void): void {
     this.#userFollowers.push(notify)

@@ -1,6 +1,6 @@
 import { mapInSlices, rfc3339 } from '@plat/core'
 import { ledgerPage } from '@plat/ledger'
-import { AdminError, type AdminRoutes, type Caller, limitOf, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, type Caller, limitOf, may, parameter, queried } from '../../admin/index.ts'
 import type { Tenancy } from '../../call/index.ts'
 import type { Session, SessionBook, SessionName } from './book.ts'
 import { LIST_MAX, type SessionsConfig, TIMELINE_MAX } from './config.ts'
@@ -18,6 +18,8 @@ export interface SessionRoutesOptions {
   readonly tenancy: Tenancy
   readonly pendingApprovals: (session: Readonly<Session>) => number
   readonly taints: (name: SessionName) => readonly string[]
+  /** Whether the browser of a session can be viewed by who may. */
+  readonly isViewable: (session: Readonly<Session>) => boolean
   /** ISO 4217. */
   readonly currency: () => string
 }
@@ -34,7 +36,7 @@ export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes 
         const size = { usual: config.listMaxSessions, most: LIST_MAX }
         const found = search === null ? seen : await turns.run(caller.by, () => matching(seen, search, options))
         const { sessions, nextCursor } = sessionPage(found, query, size)
-        return { items: sessions.map((one) => viewOf(one, options)), nextCursor }
+        return { items: sessions.map((one) => viewOf(one, caller, options)), nextCursor }
       })
       context.on('GET /v1/sessions/:id/timeline', async ({ params, query }, _reply, caller) => {
         const { auditPath, wants } = recordsOf(parameter(params, 'id'), { query, caller, options })
@@ -93,7 +95,11 @@ async function matching(
   return sessions.filter((_, at) => isMatch[at] === true)
 }
 
-function viewOf(one: Readonly<Session>, { pendingApprovals, taints, currency }: SessionRoutesOptions): SessionView {
+function viewOf(
+  one: Readonly<Session>,
+  caller: Caller,
+  { pendingApprovals, taints, currency, isViewable }: SessionRoutesOptions,
+): SessionView {
   const { namespace, agent, session, user, tier, startedAt, lastActivity, calls, denied } = one
   return {
     id: idOf(one),
@@ -108,6 +114,16 @@ function viewOf(one: Readonly<Session>, { pendingApprovals, taints, currency }: 
     denied,
     pendingApprovals: pendingApprovals(one),
     taints: taints(one),
+    views: isViewable(one) ? viewsFor(one, caller) : [],
     spent: { micros: one.spentMicros, currency: currency() },
   }
+}
+
+/** How the caller may view the browser of a session. */
+function viewsFor({ namespace, tenant }: Readonly<Session>, { principal }: Caller): readonly ('watch' | 'control')[] {
+  const modes = [
+    { mode: 'watch', role: 'auditor' },
+    { mode: 'control', role: 'admin' },
+  ] as const
+  return modes.filter(({ role }) => may(principal, role, namespace, tenant)).map(({ mode }) => mode)
 }

@@ -18,6 +18,8 @@ const viewSchema = Type.Object({
   pendingApprovals: Type.Integer(),
   /** Labels of the session. */
   taints: Type.ReadonlyType(Type.Array(Type.String())),
+  /** How the caller may view its browser; a gateway without views leaves it out. */
+  views: Type.Optional(Type.ReadonlyType(Type.Array(Type.Enum(['watch', 'control'])))),
   /** Millionths of a currency (ISO 4217). */
   spent: Type.Object({ micros: Type.Integer(), currency: Type.String() }),
 })

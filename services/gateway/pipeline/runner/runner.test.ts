@@ -83,7 +83,7 @@ test('a caller that is not authenticated leaves no record; a request that cannot
   )
 })
 
-test('a control message leaves a record only when it is refused or fails, and an operation that is not built is refused', async () => {
+test('a control message leaves a record only when it is refused or fails, and an operation without a row is refused', async () => {
   const ping = setUp({ operation: 'mcp.control' })
   await ping.done
   assert.deepEqual(ping.records, [])
@@ -99,7 +99,7 @@ test('a control message leaves a record only when it is refused or fails, and an
   const refused = setUp({ operation: 'mcp.control', revoked: () => deny('revoked', 'no', { revoked: 'session' }) })
   await refused.done
   assert.deepEqual([refused.records.length, refused.records[0]?.kind], [1, 'decision'])
-  const unbuilt = setUp({ operation: 'liveview' })
+  const unbuilt = setUp({ operation: 'exec', matrix: {} })
   await unbuilt.done
   assert.deepEqual([unbuilt.wire, unbuilt.records[0]?.code], [['200 not_built'], 'not_built'])
 })

@@ -185,7 +185,8 @@ class PipelineRunner implements Runner {
   }
 
   #enter(call: GovernedCall): CallEnd | null {
-    if (!call.plan.row.built) return refused(deny('not_built', `${call.operation} is not built yet in this version`))
+    if (call.plan === unknownOperation)
+      return refused(deny('not_built', `${call.operation} is not built yet in this version`))
     if (!this.#options.live.add(call)) return refused(deny('backlog_full', 'too many calls are under way'))
     return null
   }

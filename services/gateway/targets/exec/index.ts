@@ -8,13 +8,13 @@ import {
   isDenial,
   labelsByTrust,
   type Outcome,
+  sandboxUrl,
   type Target,
   unresolved,
 } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { ExecConfig } from './config.ts'
-import { endpointOf } from './endpoint.ts'
 
 export type { ExecConfig } from './config.ts'
 
@@ -57,7 +57,7 @@ export async function createExec(options: ExecOptions): Promise<ExecFeature> {
   return {
     stage: createExecResolve(options),
     sandbox({ session, namespace }) {
-      const url = endpointOf(exec.endpointTemplate, { session, namespace })
+      const url = sandboxUrl(exec.endpointTemplate, { session, namespace }, '/exec')
       if (url === null) return deny('unknown_session', 'the names of this session lead to no sandbox')
       const current = key.current()
       return isDenial(current) ? current : { url, key: current }

@@ -162,7 +162,7 @@ function isOperation(op: unknown): op is Operation {
 const JUDGED: ReadonlySet<string> = new Set<Operation>([
   ...(['mcp.call', 'mcp.get', 'a2a.send', 'a2a.task'] as const),
   ...(['model.generate', 'model.embed', 'model.image', 'model.audio', 'model.file', 'model.batch'] as const),
-  ...(['exec', 'tunnel', 'liveview', 'infra'] as const),
+  ...(['exec', 'tunnel', 'infra'] as const),
 ])
 
 function text(value: unknown): string {

@@ -14,7 +14,7 @@ import {
 } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { createLiveCalls } from '../../live.ts'
-import { matrix } from '../../matrix.ts'
+import { type Matrix, matrix } from '../../matrix.ts'
 import type { Plane } from '../../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Verdict } from '../../stage.ts'
 import { GatewayRequest } from '../call.ts'
@@ -54,6 +54,8 @@ const notes = {
 } as const
 
 interface Setup {
+  /** Default: the matrix of the gateway. */
+  readonly matrix?: Matrix
   readonly operation?: Operation
   readonly audit?: 'open' | 'closed'
   readonly authenticate?: () => Identity | Denial
@@ -95,7 +97,7 @@ export function setUp(setup: Setup = {}) {
   const runner = createRunner({
     stages: fakeStages(setup),
     reviews: setup.reviews ?? [],
-    matrix,
+    matrix: setup.matrix ?? matrix,
     authenticate: setup.authenticate ?? (() => ada),
     ledgers: { of: () => ledger(records, open, setup.unwritable) },
     auditFailurePolicy: setup.audit ?? 'closed',
