@@ -446,8 +446,8 @@ export const poolTable = {
     counts: 'views of the browsers of sandboxes',
     total: 64,
     shares: [
-      { of: 'caller of the admin API', max: 4 },
       { of: 'session', max: 16 },
+      { of: 'caller of the admin API', max: 4 },
     ],
     age: '`liveView.maxSeconds`, or `liveView.idleSeconds` without anything to relay',
     refused: '429 `rate_limited`',

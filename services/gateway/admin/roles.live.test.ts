@@ -86,10 +86,11 @@ test('every route permits only the roles of its row', async (t) => {
     }
   }
   // Rows of disabled features; any other row without a route is a bug.
+  const views = ['watch', 'control', 'page/*'].map((name) => `GET /v1/sessions/:id/view/${name}`)
   const memory = ['GET /v1/memory', 'DELETE /v1/memory/users/:user']
   const accounts = ['GET /v1/accounts', 'DELETE /v1/accounts/:id']
   const audit = ['POST /v1/audit/anchors', 'POST /v1/audit/segments']
-  assert.deepEqual(absent, [...memory, 'POST /v1/admin/config:bundle', ...accounts, ...audit])
+  assert.deepEqual(absent, [...views, ...memory, 'POST /v1/admin/config:bundle', ...accounts, ...audit])
 })
 
 test('a caller can read its own name and roles', async (t) => {

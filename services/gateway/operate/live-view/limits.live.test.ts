@@ -12,7 +12,7 @@ const MUCH_BYTES = 64 * 1024 * 1024
 const PIECE_BYTES = 512 * 1024
 
 test('a caller at its share of views, and a session at its, are refused while others are shown', async (t) => {
-  const [ofCaller, ofSession] = poolTable.live_views.shares
+  const [ofSession, ofCaller] = poolTable.live_views.shares
   const callers = Array.from({ length: ofSession.max / ofCaller.max + 1 }, (_, at) => `a${at}`)
   const { view, refused } = await setUpViews(t, { sessions: [SESSION, OTHER], auditors: callers })
   const limited = { status: 429, error: 'rate_limited' }

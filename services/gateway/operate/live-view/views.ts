@@ -72,7 +72,7 @@ export class LiveViews {
 
   /** Throws `rate_limited` if the caller, the session or all views together have reached their limit. */
   acquire(caller: Caller, { namespace, agent, session }: ViewedSession): Place {
-    const holders = [caller.by, `${namespace}/${agent}/${session}`]
+    const holders = [`${namespace}/${agent}/${session}`, caller.by]
     const bound = this.#pool.acquire(holders)
     if (bound !== null) {
       const whose = bound === 'share' ? 'yours, or of this session' : 'of all callers'

@@ -75,6 +75,7 @@ test('sessions are listed with calls, spending, taints and pending approvals, al
     denied: 1,
     pendingApprovals: 0,
     taints: [],
+    views: [],
     spent: { micros: 0, currency: 'USD' },
   })
   await first.gateway.drain()
