@@ -23,6 +23,7 @@ export { JournalFollower, type JournalSnapshot } from './journal-follower.ts'
 export { readJournalLine, writeJournalLine } from './journal-line.ts'
 export { fileJournals, type JournalSpec, type Journals } from './journals.ts'
 export { type Leadership, soleLeadership } from './leadership.ts'
+export { type Lease, type Leases, memoryLeases } from './lease/lease.ts'
 export {
   type Hold,
   type HoldItem,

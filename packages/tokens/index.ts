@@ -25,7 +25,13 @@ export {
   type ProofVerifierOptions,
   type ProvenRequest,
 } from './dpop/proof.ts'
-export { memoryReplayStore, type ReplayStore, type ReplayVerdict, type UsedProof } from './dpop/replay.ts'
+export {
+  memoryReplayStore,
+  type ReplayStore,
+  type ReplayVerdict,
+  sharedReplayStore,
+  type UsedProof,
+} from './dpop/replay.ts'
 export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
 export { type JwksSourceOptions, jwksSource, type KeyFetcher, type KeyLog } from './jwks-source.ts'
 export { type CompactJws, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'

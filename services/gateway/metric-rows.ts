@@ -467,7 +467,7 @@ export const gatewayMetricRows = [
       '1 while every call is denied because the state database lacks what it had acknowledged',
     ),
     plat_gateway_leader: gauge('1 while this replica leads the job, 0 while another one may', {
-      job: ['state', 'confirmations', 'mirror'],
+      job: ['state', 'confirmations', 'mirror', 'accounts-mirror', 'notifications'],
     }),
   }),
   ...metricRows(otel, {

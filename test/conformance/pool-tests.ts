@@ -142,6 +142,10 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     'packages/state/postgres/counting/counting.live.test.ts',
     'a session whose reservations wait for a locked counter uses its share only, and leaves no unit behind',
   ],
+  queued_keys: [
+    'packages/state/postgres/claims/claims.live.test.ts',
+    'a caller whose keys wait uses its share only, and leaves no unit behind',
+  ],
   journal_appends: [
     'packages/state/shared-appends.test.ts',
     'a session at its share of pending appends is refused while other sessions and journals are served',

@@ -409,6 +409,14 @@ export const poolTable = {
     age: '2 s',
     refused: '`state_unavailable`',
   },
+  queued_keys: {
+    services: ['gateway'],
+    counts: 'keys that may be used once (proofs, steps of flows) and wait to be inserted into the state database',
+    total: 20_000,
+    shares: [{ of: 'agent or user that inserts; without one, kind of key', max: 5_000 }],
+    age: '7 s',
+    refused: '`state_unavailable`',
+  },
   set_requests: {
     services: ['broker'],
     counts: 'requests that wait for a connection to the state database',

@@ -1,6 +1,10 @@
 import { Backoff, type Clock, type Ids, keepAlive, reasonOf, type SharedPool } from '@plat/core'
 import type { Journals } from '../journals.ts'
 import type { Leadership } from '../leadership.ts'
+import type { Leases } from '../lease/lease.ts'
+import type { OnceSets } from '../once/once.ts'
+import { postgresLeases } from './claims/leases.ts'
+import { SharedOnceSets } from './claims/shared-once-sets.ts'
 import { Continuity } from './continuity.ts'
 import { Counting } from './counting/counting.ts'
 import { SharedLimits, type SharedLimitsOptions } from './counting/limits.ts'
@@ -38,6 +42,8 @@ export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'
   readonly ids: Ids
   /** Reservations that wait to be counted. Default: the row of the pool. */
   readonly queued?: SharedPool
+  /** Keys that wait to be inserted. Default: the row of the pool. */
+  readonly queuedKeys?: SharedPool
   onLead(job: string, leads: boolean): void
   /** Called with the reason when the database lacks acknowledged data, and with null when it was adopted. */
   onLost(lost: string | null): void
@@ -48,6 +54,8 @@ export interface PostgresState {
   readonly journals: Journals
   readonly leadership: Leadership
   readonly ledgerHeads: LedgerHeads
+  readonly once: OnceSets
+  readonly leases: Leases
   limits(options: SharedLimitsOptions): SharedLimits
   /** Returns a secret by its name; the first replica creates it with `make`. */
   secret(name: string, make: () => string): Promise<string>
@@ -89,18 +97,18 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   // With a database that lost data the gateway starts as well, and denies every call until an operator adopts it.
   if (continuity.lost === null) await live()
   const stopLiving = clock.every(retryMs, () => void live().catch(() => {}))
+  const once = new SharedOnceSets({ database, clock, serverClock, ids, queued: options.queuedKeys })
   election.run(KEEPING, (epoch, signal) => keep(database, epoch, { signal, clock, everyMs: retryMs, warn }))
   election.look()
   return {
     journals: sharedJournals({ database, feed, clock, ids }),
     leadership: election,
     ledgerHeads: ledgerHeads(database),
+    once,
+    leases: postgresLeases(database, { clock, ids }),
     limits: (limits) => new SharedLimits(counting, limits),
     secret: (name, make) => readSecret(database, name, make),
-    problem() {
-      if (continuity.lost !== null) return `${continuity.lost}: see "plat state adopt"`
-      return feed.health !== 'ok' || feed.awayMs >= AWAY_AFTER_MS ? 'the state database cannot be read' : null
-    },
+    problem: () => problemOf(continuity, feed),
     async adopt() {
       if (continuity.lost === null) return false
       await database.adopt()
@@ -109,6 +117,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
     async close() {
       stopLiving()
       await election.close()
+      await once.close()
       await counting.close()
       await feed.close()
       // Remaining holds have no owner from now on.
@@ -117,6 +126,11 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
       await continuity.close()
     },
   }
+}
+
+function problemOf({ lost }: Continuity, { health, awayMs }: Feed): string | null {
+  if (lost !== null) return `${lost}: see "plat state adopt"`
+  return health !== 'ok' || awayMs >= AWAY_AFTER_MS ? 'the state database cannot be read' : null
 }
 
 /** Opens the database; while it cannot be reached, tries again with backoff for a bounded time. */
@@ -208,6 +222,7 @@ function keep(database: Database, epoch: number, { signal, clock, everyMs, warn 
       if (clock.monotonic() - tidiedAt < TIDY_EVERY_MS) return
       tidiedAt = clock.monotonic()
       await database.rows(`SELECT ${schema}.tidy($1, $2)`, [KEEPING, epoch])
+      await database.rows(`SELECT ${schema}.tidy_claims($1, $2)`, [KEEPING, epoch])
     } catch (error) {
       // Logs only the first of consecutive failures.
       if (!signal.aborted && !isFailing) warn(`the state database could not be swept: ${reasonOf(error)}`)

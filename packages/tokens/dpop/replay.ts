@@ -18,14 +18,47 @@ export interface ReplayStore {
   use(proof: UsedProof): ReplayVerdict | Promise<ReplayVerdict>
 }
 
+/** Keys that each can be inserted once over all replicas. */
+export interface SharedProofs {
+  /** Rejects when it is not known whether the key was inserted before. */
+  insert(
+    key: string,
+    value: string,
+    until: number,
+    caller: string,
+  ): 'inserted' | 'taken' | 'full' | Promise<'inserted' | 'taken' | 'full'>
+}
+
+/**
+ * A proof is checked first in `local`, where its caller has its share and a replay costs nothing, and then across all replicas. When the second check
+ * fails the proof is used up: the client creates another one.
+ */
+export function sharedReplayStore(local: ReplayStore, shared: SharedProofs): ReplayStore {
+  return {
+    async use(proof) {
+      const here = await local.use(proof)
+      if (here !== 'fresh') return here
+      const { jkt, jti, until, caller } = proof
+      return verdictOf(await shared.insert(keyOf(jkt, jti), '', until, caller))
+    },
+  }
+}
+
+/** A thumbprint contains no full stop, so the key is unique for the pair. */
+function keyOf(jkt: string, jti: string): string {
+  return `${jkt}.${jti}`
+}
+
+function verdictOf(inserted: 'inserted' | 'taken' | 'full'): ReplayVerdict {
+  return inserted === 'inserted' ? 'fresh' : inserted === 'taken' ? 'seen' : 'full'
+}
+
 /** Stores ids in the memory of one process, about 200 bytes each. A full store refuses: an id that is not stored could be replayed. */
 export function memoryReplayStore(clock: Clock, pool = new SharedPool({ name: 'holder_proofs' })): ReplayStore {
   const seen = new ExpiringMap<true>({ clock, cap: pool })
   return {
     use({ jkt, jti, until, caller }) {
-      // A thumbprint contains no full stop, so the key is unique for the pair.
-      const verdict = seen.insert(`${jkt}.${jti}`, true, until, caller)
-      return verdict === 'inserted' ? 'fresh' : verdict === 'taken' ? 'seen' : 'full'
+      return verdictOf(seen.insert(keyOf(jkt, jti), true, until, caller))
     },
   }
 }

@@ -18,8 +18,9 @@ export async function startCallers(shared: Shared) {
   const events = keep(createEvents({ ...shared, problems: () => shared.readiness.reasons() }))
   const ledgers = listened(listened(audit.ledgers, notifications), events)
   const keepsTokens = config.tokenExchangeURL !== ''
+  const sharedProofs = shared.journals.shared ? shared.once : null
   const authenticator = keep(
-    await createAuthenticator({ ...shared, tenants: tenancy, config: identity, dpop, keepsTokens }),
+    await createAuthenticator({ ...shared, sharedProofs, tenants: tenancy, config: identity, dpop, keepsTokens }),
   )
   const forgetTokens = () => authenticator.clear()
   const revocations = keep(await createRevocations({ ...shared, forgetTokens, ledgers }))

@@ -46,7 +46,11 @@ export async function startDecisions(
       recorded,
     }),
   )
-  notifications.begin((id) => approvals.view(id), recorded)
+  notifications.begin(
+    (id) => approvals.view(id),
+    recorded,
+    () => approvals.latest(),
+  )
   const demandOf = createDemand(models.route)
   const { placed, flushed } = audit
   const ofTenants = {

@@ -62,7 +62,10 @@ export interface GatewayOptions {
 }
 
 /** Parts that every feature may receive. */
-export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend, 'journals' | 'leadership'> {
+export interface Shared
+  extends GatewayOptions,
+    OpeningLimits,
+    Pick<StateBackend, 'journals' | 'leadership' | 'once' | 'leases'> {
   readonly metrics: GatewayMetrics
   readonly pools: PoolObservers<PoolOf<'gateway'>>
   /** Its part of the admin API. */
@@ -109,7 +112,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const residency = keep(createResidency({ config, snapshots, clock, log, metrics }))
   await residency.check()
   const state = keep(await openStateBackend({ ...options, metrics, pools }))
-  const { leadership, shared, secret } = state
+  const { leadership, once, leases, shared, secret } = state
   const appends = watchedPool({ name: 'journal_appends', observer: pools.of('journal_appends') })
   const lookUpPool = watchedPool({ name: 'unknown_ids', observer: pools.of('unknown_ids') })
   const readiness = new Readiness()
@@ -126,6 +129,8 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     lookUps: new LookUps({ catchUp: state.journals.catchUp, pool: lookUpPool, clock, log }),
     readiness,
     leadership,
+    once,
+    leases,
     state,
     windowClock: windowClockOf(clock, opening.counters.limits),
     keep,

@@ -1,13 +1,15 @@
 import { type Clock, type Ids, watchedPool } from '@plat/core'
 import { OAuthError } from '@plat/http/endpoints'
 import { memoryOnceSets, type OnceSet, type OnceSets, StateUnreachableError } from '@plat/state'
-import { memoryReplayStore, type ReplayStore } from '@plat/tokens'
+import { memoryReplayStore, type ReplayStore, sharedReplayStore } from '@plat/tokens'
 import { type BindRecords, bindRecords } from '../bind/records.ts'
 import { createOnce, type Once } from '../delegate/once.ts'
 import { createNonces, type Nonces } from '../nonce/nonces.ts'
 import { createFirstUse, type FirstUse } from '../proof/parts/first-use.ts'
 import type { BrokerPools } from '../serve/pools.ts'
-import { sharedReplays } from './replays.ts'
+
+/** Proofs of all replicas that are remembered at most. */
+const MAX_SHARED_PROOFS = 1_000_000
 
 /** State of the broker between requests. */
 export interface BrokerState {
@@ -38,7 +40,7 @@ export function sharedState(sets: OnceSets, parts: StateParts): BrokerState {
     set: (name, cap) => refuseUnreachable(sets.set(name, cap)),
     close: () => sets.close(),
   }
-  const replays = sharedReplays(localReplays(parts), refusing)
+  const replays = sharedReplayStore(localReplays(parts), refusing.set('dpop', MAX_SHARED_PROOFS))
   return { ...stateOver(refusing, parts), replays }
 }
 

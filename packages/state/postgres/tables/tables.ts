@@ -1,4 +1,5 @@
 import type { Tables } from '../schema.ts'
+import { claimTables } from './claims.ts'
 import { version1 } from './version1.ts'
 import { version2 } from './version2.ts'
 import { version3 } from './version3.ts'
@@ -10,6 +11,6 @@ export function stateTables(schema: string): Tables {
   return {
     schema,
     version: `${quoted}.version`,
-    steps: [version1(quoted), version2(quoted), version3(quoted), version4(quoted)],
+    steps: [version1(quoted), version2(quoted), version3(quoted), version4(quoted), claimTables(quoted)],
   }
 }

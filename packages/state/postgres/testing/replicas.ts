@@ -24,6 +24,7 @@ export interface ReplicaOptions {
   readonly seenPath?: string
   readonly queued?: SharedPool
   readonly requests?: SharedPool
+  readonly queuedKeys?: SharedPool
   readonly onLead?: (job: string, leads: boolean) => void
   readonly onLost?: (lost: string | null) => void
 }

@@ -20,7 +20,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import { Credentials } from './authorization-header.ts'
 import { bearerChallenge, type ChallengeParameters, dpopChallenge } from './challenge.ts'
 import type { identityBlock } from './config.ts'
-import { type DpopConfig, DpopGate, type DpopRefusal, type PresentedToken } from './dpop.ts'
+import { type DpopConfig, DpopGate, type DpopGateOptions, type DpopRefusal, type PresentedToken } from './dpop.ts'
 import { createFailureLog, type FailureLog } from './failures.ts'
 import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
 import { createScopeRules, type ScopeRules } from './issuers/scopes.ts'
@@ -44,6 +44,8 @@ export interface AuthenticatorOptions {
   readonly log: Log
   readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'dpop_proofs'> | undefined
+  /** Where replicas share used proofs; absent: there are no others. */
+  readonly sharedProofs?: DpopGateOptions['shared']
 }
 
 /** Tenants of a gateway. */
@@ -139,7 +141,8 @@ class TokenAuthenticator implements Authenticator {
   readonly #failures: FailureLog
   readonly #tenants: Boundaries | undefined
 
-  constructor({ config, dpop, pools, tenants, clock, log }: AuthenticatorOptions, parts: Parts) {
+  constructor(options: AuthenticatorOptions, parts: Parts) {
+    const { config, dpop, pools, tenants, sharedProofs, clock, log } = options
     const { issuers, resources, metrics } = parts
     this.scopes = createScopeRules(issuers)
     this.metadata = createMetadataRoute({ issuers, resources, dpopRequired: dpop.require })
@@ -150,6 +153,7 @@ class TokenAuthenticator implements Authenticator {
       config: dpop,
       resourceBaseURL: config.resourceBaseURL,
       clock,
+      shared: sharedProofs,
       observer: pools?.of('dpop_proofs'),
       counted: (outcome) => metrics.proven(outcome),
     })
@@ -204,8 +208,13 @@ class TokenAuthenticator implements Authenticator {
     if (crossing !== null) return this.#refuse(wire, 'binding', crossing)
     const no = this.#dpop.ask(wire, presented, answer)
     if (no === null) return answer
-    if (isPromise(no)) return no.then((late) => (late === null ? answer : this.#refuseUnproven(wire, late)))
+    if (isPromise(no)) return no.then((late) => this.#judgeProven(wire, answer, late))
     return this.#refuseUnproven(wire, no)
+  }
+
+  #judgeProven(wire: WireRequest, identity: Identity, no: DpopRefusal | Denial | null): Identity | Denial {
+    if (no === null) return identity
+    return 'error' in no ? this.#refuseUnproven(wire, no) : no
   }
 
   #refuse(wire: WireRequest, reason: AuthReason, message: string): Denial {

@@ -1,6 +1,19 @@
 import { type Clock, type PoolObserver, watchedPool } from '@plat/core'
-import { createProofVerifier, type DpopProof, memoryReplayStore, type ProofVerifier } from '@plat/tokens'
-import { agentOf, type Identity, type WireRequest } from '../../call/index.ts'
+import { type OnceSets, StateUnreachableError } from '@plat/state'
+import {
+  createProofVerifier,
+  type DpopProof,
+  memoryReplayStore,
+  type ProofVerifier,
+  type ReplayStore,
+  sharedReplayStore,
+} from '@plat/tokens'
+import { agentOf, type Denial, deny, type Identity, type WireRequest } from '../../call/index.ts'
+
+/** Proofs of all replicas that are remembered at most. */
+const MAX_SHARED_PROOFS = 1_000_000
+/** How long a used proof is remembered beyond its end, in milliseconds: the clock of another replica may be behind that of the database. */
+const CLOCKS_DIFFER_MS = 5 * 60_000
 
 /** Label `outcome` of `plat_gateway_dpop_requests_total`. */
 export type DpopOutcome = 'bound' | 'unbound' | 'missing' | 'invalid' | 'replayed'
@@ -33,6 +46,8 @@ export interface DpopGateOptions {
   readonly config: DpopConfig
   readonly resourceBaseURL: string
   readonly clock: Clock
+  /** Where replicas share the proofs that were used; absent: there are no others. */
+  readonly shared?: Pick<OnceSets, 'set'> | null | undefined
   readonly counted: (outcome: DpopOutcome) => void
   readonly observer?: PoolObserver | undefined
 }
@@ -45,23 +60,23 @@ export class DpopGate {
   readonly #proofs: ProofVerifier
   readonly #counted: DpopGateOptions['counted']
 
-  constructor({ config, resourceBaseURL, clock, counted, observer }: DpopGateOptions) {
+  constructor({ config, resourceBaseURL, clock, shared = null, counted, observer }: DpopGateOptions) {
     this.#require = config.require
     this.#publicURL = (config.publicURL || resourceBaseURL).replace(/\/$/, '')
     this.#proofs = createProofVerifier({
       clock,
-      replays: memoryReplayStore(clock, watchedPool({ name: 'dpop_proofs', observer })),
+      replays: replaysOf(memoryReplayStore(clock, watchedPool({ name: 'dpop_proofs', observer })), shared),
       windowSeconds: config.maxAgeSeconds,
     })
     this.#counted = counted
   }
 
-  /** Returns null if the token may be used for this request. Synchronous for unbound tokens. */
+  /** Returns null if the token may be used for this request, and a denial while that is not known. Synchronous for unbound tokens. */
   ask(
     wire: WireRequest,
     presented: PresentedToken,
     identity: Identity,
-  ): DpopRefusal | null | Promise<DpopRefusal | null> {
+  ): DpopRefusal | null | Promise<DpopRefusal | Denial | null> {
     const { jkt } = identity
     if (jkt === null) return this.#unbound(wire, presented)
     if (presented.scheme === 'bearer') {
@@ -87,8 +102,12 @@ export class DpopGate {
     return scheme === 'dpop' ? notBound : null
   }
 
-  async #use(proof: DpopProof, identity: Identity): Promise<DpopRefusal | null> {
-    const fault = await this.#proofs.use(proof, agentOf(identity))
+  async #use(proof: DpopProof, identity: Identity): Promise<DpopRefusal | Denial | null> {
+    const fault = await this.#proofs.use(proof, agentOf(identity)).catch((error: unknown) => {
+      if (error instanceof StateUnreachableError) return 'unknown' as const
+      throw error
+    })
+    if (fault === 'unknown') return notKnown
     if (fault !== null) return this.#refuse(fault.why, badProof(fault.message))
     this.#counted('bound')
     return null
@@ -99,6 +118,17 @@ export class DpopGate {
     return refusal
   }
 }
+
+/** A file-backed gateway has one process, whose memory knows every proof. */
+function replaysOf(local: ReplayStore, shared: Pick<OnceSets, 'set'> | null): ReplayStore {
+  if (shared === null) return local
+  const set = shared.set('dpop', MAX_SHARED_PROOFS)
+  return sharedReplayStore(local, {
+    insert: (key, value, until, caller) => set.insert(key, value, until + CLOCKS_DIFFER_MS, caller),
+  })
+}
+
+const notKnown = deny('state_unavailable', 'it is not known whether another replica has seen this DPoP proof')
 
 function badProof(message: string): DpopRefusal {
   return { code: 'invalid_dpop_proof', error: 'invalid_dpop_proof', message }

@@ -2,6 +2,7 @@ import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import type { Journals, Leases, OnceSets } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { createAccountRoutes } from './admin.ts'
@@ -35,6 +36,11 @@ export interface TokenVaultOptions {
   readonly metrics: RemovalMetrics
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
+  readonly journals: Journals
+  /** Used steps of flows. */
+  readonly once: OnceSets
+  /** Renewals in progress. */
+  readonly leases: Leases
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -78,7 +84,7 @@ async function opened(
   accounts: Accounts,
   closeJournal: () => Promise<void>,
 ): Promise<TokenVault> {
-  const { config, ledgers, revokedUsers, clock, log } = options
+  const { config, ledgers, revokedUsers, leases, clock, log } = options
   const { tokenVault: settings, identity } = config
   const publicURL = new URL(settings.publicBaseURL || identity.resourceBaseURL)
   const base = `${publicURL.origin}${publicURL.pathname.replace(/\/$/, '')}/v1/connect`
@@ -98,6 +104,7 @@ async function opened(
     providers,
     rules,
     connectURL: (provider, tenant) => connectURL(base, provider, tenant),
+    leases,
     record: (tenant, record) => void ledgers.of(tenant).append(record).catch(unrecorded(log)),
     clock,
     log,
@@ -133,9 +140,9 @@ async function opened(
   }
 }
 
-function flowsOf({ config, pools, sealer, clock, ids }: TokenVaultOptions): Flows {
+function flowsOf({ config, pools, sealer, once, clock, ids }: TokenVaultOptions): Flows {
   const ttlMs = config.tokenVault.flowTTLSeconds * 1000
-  return new Flows({ sealer, clock, ids, ttlMs, observer: pools?.of('connect_flows') })
+  return new Flows({ sealer, once, clock, ids, ttlMs, observer: pools?.of('connect_flows') })
 }
 
 const unrecorded = (log: Log) => (error: unknown) =>

@@ -1,5 +1,6 @@
 import { reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
+import { StateUnreachableError } from '@plat/state'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BrowserCookie } from './flow/browser.ts'
 import type { Flow, Flows, Step } from './flow/flows.ts'
@@ -58,6 +59,7 @@ export class ConnectRoutes {
         // The listener handles malformed requests; other errors are shown to the user as a page.
         if (error instanceof Error && 'statusCode' in error) throw error
         this.#parts.log.error({ error: reasonOf(error) }, 'an account could not be connected')
+        if (error instanceof StateUnreachableError) return show(reply, stateAway)
         return show(reply, failedPage(500, 'Something went wrong on our side. Try again later.', null))
       })
       scope.get('/v1/connect/callback', (request, reply) => this.#loggedIn(request, reply))
@@ -90,7 +92,7 @@ export class ConnectRoutes {
     const who = await login.identify(queryOf(request), { ...flow, state, redirectURI: `${base}/callback` })
     if (isRefusal(who)) return this.#refused(reply, provider, who)
     const { user } = who
-    if (!flows.spend(flow, user)) return show(reply, strange)
+    if (!(await flows.spend(flow, user))) return show(reply, strange)
     if (this.#parts.isRevoked(user)) return show(reply, revokedUser)
     const next = flows.next(flow, { user, login: provider.grant === 'id-jag' ? who.tokens : null })
     const page = confirmPage({
@@ -107,7 +109,7 @@ export class ConnectRoutes {
   /** Submission of the confirmation form. */
   async #confirmed(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
-    const opened = this.#take('confirm', request, form.get('flow') ?? '')
+    const opened = await this.#take('confirm', request, form.get('flow') ?? '')
     if (opened === null) return show(reply, strange)
     const { flow, provider, browser } = opened
     if (form.get('action') === 'disconnect') return this.#disconnect(reply, provider, flow)
@@ -123,7 +125,7 @@ export class ConnectRoutes {
 
   /** Redirect of the provider. */
   async #consented(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const opened = this.#take('consent', request, stateOf(request))
+    const opened = await this.#take('consent', request, stateOf(request))
     if (opened === null) return show(reply, strange)
     const { flow, provider, text: state } = opened
     const redirectURI = this.#redirectOf(provider)
@@ -174,9 +176,9 @@ export class ConnectRoutes {
   }
 
   /** The same, and marks the step as used. */
-  #take(step: Step, request: FastifyRequest, text: string): ClaimedFlow | null {
+  async #take(step: Step, request: FastifyRequest, text: string): Promise<ClaimedFlow | null> {
     const opened = this.#open(step, request, text)
-    return opened !== null && this.#parts.flows.spend(opened.flow, opened.flow.user) ? opened : null
+    return opened !== null && (await this.#parts.flows.spend(opened.flow, opened.flow.user)) ? opened : null
   }
 
   #redirectOf({ name }: Provider): string {
@@ -199,6 +201,11 @@ interface ClaimedFlow {
 const strange = failedPage(
   400,
   'This was not begun in this browser, was done already, or took too long. Open the link to connect your account again.',
+  null,
+)
+const stateAway = failedPage(
+  503,
+  'The gateway cannot store this now. Open the link to connect your account again later.',
   null,
 )
 const revokedUser = failedPage(403, 'You may not connect accounts: your access was revoked.', null)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { isObject, systemIds, TestClock } from '@plat/core'
+import { memoryOnceSets } from '@plat/state'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { browserCookie } from './flow/browser.ts'
@@ -18,7 +19,7 @@ const cookie = browserCookie({ isSecure: true, ttlSeconds: 600 })
 
 /** A sealer that seals nothing: what it opens is what an attacker with the key would write. */
 const open: FlowSealer = { seal: (_, { id }) => id, open: (_, text) => ({ id: text }) }
-const flows = new Flows({ sealer: open, clock, ids: systemIds(clock), ttlMs: 1_000 })
+const flows = new Flows({ sealer: open, once: memoryOnceSets(clock), clock, ids: systemIds(clock), ttlMs: 1_000 })
 
 /** Untrusted input of the vault: provider responses, cookies, states, journal lines, texts on pages. */
 export const target = fuzzTarget('token-vault', {

@@ -2,6 +2,7 @@ import { type Clock, reasonOf } from '@plat/core'
 import { KeyServiceError } from '@plat/keys'
 import type { Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import { type Lease, type Leases, StateUnreachableError } from '@plat/state'
 import { type Credential, type Denial, deny, type Identity } from '../../call/index.ts'
 import { type OwnerRules, personOf } from './owner.ts'
 import { isRefusal, type Refusal } from './providers/client.ts'
@@ -16,6 +17,13 @@ const MARGIN_MS = 60_000
 const ASK_AGAIN_MS = 1_000
 /** Minimum age of a token that is renewed because a server refused it, in milliseconds: its successor would be refused as well. */
 const LEAST_AGE_MS = 10_000
+/** How long a renewal may keep others away, in milliseconds: longer than all requests of one renewal together, each of which has a time limit. */
+const LEASE_MS = 90_000
+/** How often a call looks whether another replica has renewed the token that it waits for, and for how long, in milliseconds. */
+const LOOK_EVERY_MS = 250
+const WAIT_MS = 10_000
+/** Pause between attempts to store tokens, in milliseconds. */
+const STORE_AGAIN_MS = 500
 
 /** Returns the URL where a user connects an account, for agents of this tenant. */
 export function connectURL(base: string, provider: string, tenant: string): string {
@@ -31,6 +39,8 @@ export interface VaultParts {
   readonly rules: OwnerRules
   /** Returns the URL where a user connects an account of this provider. */
   readonly connectURL: (provider: string, tenant: string) => string
+  /** Held while the tokens of an account are renewed: a refresh token that two replicas use ends the account at many providers. */
+  readonly leases: Leases
   readonly record: (tenant: string, record: Rec) => void
   readonly clock: Clock
   readonly log: Log
@@ -68,6 +78,7 @@ export class Vault implements UserTokens {
   /** Renewals in progress by owner, shared by concurrent calls. */
   readonly #asking = new Map<string, Promise<Credential | Denial>>()
   readonly #leaving = new Set<Promise<void>>()
+  #isClosed = false
 
   constructor(parts: VaultParts) {
     this.#parts = parts
@@ -134,6 +145,7 @@ export class Vault implements UserTokens {
 
   /** Waits for pending revocations at providers. */
   async close(): Promise<void> {
+    this.#isClosed = true
     await Promise.all(this.#leaving)
   }
 
@@ -184,19 +196,77 @@ export class Vault implements UserTokens {
         ? held.credential
         : this.#connect(provider, stored.account.tenant, `your ${provider.title} account has expired`)
     }
-    const next = clock.now() < held.askAgainAt ? null : await provider.renew(tokens)
-    if (next === null || isRefusal(next)) {
-      if (next?.code === 'invalid_grant') return this.#ended(stored, provider)
-      if (next !== null) this.#postpone(held, stored, next)
-      return lasts ? held.credential : noToken
-    }
-    const renewed = await this.#keep(stored, provider, next)
-    if (renewed !== null) return renewed.credential
+    const found = { key, stored, provider }
+    const renewed = clock.now() < held.askAgainAt ? noToken : await this.#renewAlone(found, held, lasts)
+    if (renewed !== null) return renewed === noToken && lasts ? held.credential : renewed
     const other = accounts.get(key)
     if (other !== null) return this.#fresh({ key, stored: other, provider }, false)
-    // The account was removed during the renewal, so the new tokens must be revoked here.
-    this.#revoke(provider, next)
     return this.#connect(provider, stored.account.tenant, `your ${provider.title} account is not connected`)
+  }
+
+  /** Renews the tokens of an account while no other replica does. Returns null if the account has changed meanwhile. */
+  async #renewAlone(found: UsableAccount, held: Held, lasts: boolean): Promise<Credential | Denial | null> {
+    const { leases, clock } = this.#parts
+    const endsAt = clock.monotonic() + WAIT_MS
+    for (;;) {
+      let lease: Lease | null
+      try {
+        lease = await leases.acquire(`account/${found.stored.id}`, LEASE_MS)
+        if (lease !== null) return await this.#renew(found, held, lease)
+      } catch (error) {
+        if (!(error instanceof StateUnreachableError)) throw error
+        return lasts ? held.credential : notRenewed
+      }
+      // Another replica renews the token. One that lasts is used meanwhile.
+      if (lasts || clock.monotonic() >= endsAt) return noToken
+      await new Promise<void>((resolve) => clock.after(LOOK_EVERY_MS, resolve))
+      if (this.#parts.accounts.get(found.key) !== found.stored) return null
+    }
+  }
+
+  /** Ends the lease, also when it rejects. Returns null if the account has changed meanwhile. */
+  async #renew(
+    { key, stored, provider }: UsableAccount,
+    held: Held,
+    lease: Lease,
+  ): Promise<Credential | Denial | null> {
+    const { accounts } = this.#parts
+    let isStored = true
+    try {
+      await accounts.catchUp()
+      if (accounts.get(key) !== stored) return null
+      const next = await provider.renew(held.tokens)
+      if (isRefusal(next)) {
+        if (next.code === 'invalid_grant') return await this.#ended(stored, provider)
+        this.#postpone(held, stored, next)
+        return noToken
+      }
+      const renewed = await this.#keep(stored, provider, next)
+      isStored = renewed === null || renewed.isStored
+      if (renewed !== null) return renewed.held.credential
+      // The account was removed during the renewal, so the new tokens must be revoked here.
+      if (accounts.get(key) === null) this.#revoke(provider, next)
+      return null
+    } finally {
+      if (isStored) await lease.release()
+      else void this.#storeLater(stored, provider, lease)
+    }
+  }
+
+  /** Stores tokens as soon as the journal can be written: the provider has invalidated the ones that are stored. */
+  async #storeLater(stored: StoredAccount, provider: VaultProvider, lease: Lease): Promise<void> {
+    const { accounts, clock } = this.#parts
+    let tokens = this.#held.get(stored)?.tokens
+    while (tokens !== undefined && !this.#isClosed) {
+      await new Promise<void>((resolve) => clock.after(STORE_AGAIN_MS, resolve))
+      tokens = this.#held.get(stored)?.tokens
+      if (tokens === undefined) break
+      const after = await accounts.renew(stored, tokens).catch(() => 'failed' as const)
+      if (after === 'failed') continue
+      if (after !== null) this.#hold(after, provider, tokens)
+      break
+    }
+    await lease.release()
   }
 
   async #open(stored: StoredAccount, provider: VaultProvider): Promise<Held | 'unavailable' | null> {
@@ -217,21 +287,21 @@ export class Vault implements UserTokens {
     }
     // Re-encrypts tokens of a retired key on use.
     const current = accounts.isStale(stored) ? await this.#keep(stored, provider, tokens) : null
-    return current ?? this.#hold(stored, provider, tokens)
+    return current?.held ?? this.#hold(stored, provider, tokens)
   }
 
   /**
    * Returns null if the account has changed meanwhile. Tokens that cannot be stored are still used: the provider has invalidated their
    * predecessors.
    */
-  async #keep(stored: StoredAccount, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
+  async #keep(stored: StoredAccount, provider: VaultProvider, tokens: Tokens): Promise<Kept | null> {
     const { accounts, log } = this.#parts
     try {
       const after = await accounts.renew(stored, tokens)
-      return after === null ? null : this.#hold(after, provider, tokens)
+      return after === null ? null : { held: this.#hold(after, provider, tokens), isStored: true }
     } catch (error) {
       log.error({ account: stored.id, error: reasonOf(error) }, 'the tokens of an account could not be stored')
-      return this.#hold(stored, provider, tokens)
+      return { held: this.#hold(stored, provider, tokens), isStored: false }
     }
   }
 
@@ -287,6 +357,12 @@ export class Vault implements UserTokens {
   }
 }
 
+/** `isStored`: a restart, and other replicas, find these tokens. */
+interface Kept {
+  readonly held: Held
+  readonly isStored: boolean
+}
+
 /** An account that a call can use. */
 interface UsableAccount {
   readonly key: string
@@ -300,6 +376,10 @@ function refused(why: string): Denial {
 
 const notDecrypted = deny('state_unavailable', 'the key service does not decrypt connected accounts now')
 
+const notRenewed = deny(
+  'state_unavailable',
+  'the token of the account cannot be renewed now: the state database is away',
+)
 const noToken = deny('upstream_credential', 'the provider issues no token now', { retryAfterMs: ASK_AGAIN_MS })
 
 /** Returns the end of use. For tokens that live less than twice the margin it is half of their lifetime. */

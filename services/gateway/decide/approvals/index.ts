@@ -11,7 +11,7 @@ import { approvalRecord, Unrecorded } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
 import { type ApprovalStage, createApprovalStage } from './stage.ts'
 import type { SessionName } from './store/book.ts'
-import { decodeEvent, requesterOf } from './store/events.ts'
+import { type Approval, decodeEvent, requesterOf } from './store/events.ts'
 import { openArguments } from './store/open-arguments.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
@@ -26,6 +26,8 @@ export interface ApprovalsFeature {
   readonly decisions: Decisions
   /** Returns the approval as in the admin API, or null if there is none. */
   view(id: string): ApprovalView | null
+  /** The last event of each approval, as its record has it. */
+  latest(): readonly { readonly approval: string; readonly event: string; readonly createdAt: number }[]
   /** Number of approvals that a session waits for. */
   pendingOf(session: SessionName): number
   close(): Promise<void>
@@ -76,6 +78,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
       const approval = approvals.get(id)
       return approval === null ? null : approvalView(approval, whole.stored)
     },
+    latest: () => approvals.list().map(latestOf),
     stage: createApprovalStage(approvals, grants.repeats, onFault),
     routes: createApprovalRoutes({
       ...{ approvals, ...config.adminAuth, decisions, whole: whole.stored },
@@ -90,4 +93,18 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
       await journal.close()
     },
   }
+}
+
+/** By state, as in records. */
+const LAST_EVENTS: Readonly<Record<Approval['state'], string>> = {
+  pending: 'created',
+  approved: 'granted',
+  used: 'granted',
+  denied: 'denied',
+  expired: 'expired',
+  cancelled: 'cancelled',
+}
+
+function latestOf({ state, question: { id, createdAt } }: Approval) {
+  return { approval: id, event: LAST_EVENTS[state], createdAt }
 }

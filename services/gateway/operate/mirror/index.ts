@@ -34,8 +34,14 @@ export interface MirrorOptions {
 
 /** The mirrors, with their key in gateway.json and the job name for leader election. */
 const MIRRORS = [
-  { key: 'revocationMirror', of: 'revocations', kind: 'AgentRevocation', plural: 'agentrevocations', shared: true },
-  { key: 'tokenVault.mirror', of: 'accounts', kind: 'ConnectedAccount', plural: 'connectedaccounts', shared: false },
+  { key: 'revocationMirror', of: 'revocations', kind: 'AgentRevocation', plural: 'agentrevocations', job: 'mirror' },
+  {
+    key: 'tokenVault.mirror',
+    of: 'accounts',
+    kind: 'ConnectedAccount',
+    plural: 'connectedaccounts',
+    job: 'accounts-mirror',
+  },
 ] as const
 
 /**
@@ -62,8 +68,8 @@ export async function startMirrors(options: MirrorOptions): Promise<{ close(): P
   const api = new KubernetesApi({ access, dialer, clock })
   const stop = new AbortController()
   const running: Promise<void>[] = []
-  for (const { of, kind, plural, shared } of wanted) {
-    const isShared = shared && stateBackend.type === 'postgres'
+  for (const { of, kind, plural, job } of wanted) {
+    const isShared = stateBackend.type === 'postgres'
     const keeper = isShared ? `postgres/${stateBackend.schema}` : `file/${hostname()}`
     const mirror = new Mirror({
       ...{ api, kind, plural, clock, log },
@@ -71,7 +77,7 @@ export async function startMirrors(options: MirrorOptions): Promise<{ close(): P
       wanted: () => options[of].wanted(),
     })
     options[of].follow(() => mirror.changed())
-    if (isShared) leadership.run('mirror', (_, signal) => mirror.run(signal))
+    if (isShared) leadership.run(job, (_, signal) => mirror.run(signal))
     else running.push(mirror.run(stop.signal))
   }
   return {

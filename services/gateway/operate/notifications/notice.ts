@@ -109,6 +109,12 @@ const APPROVAL_EVENTS: ReadonlyMap<unknown, readonly [NoticeType, string]> = new
   ['cancelled', ['approval.cancelled', 'Withdrawn']],
 ] as const)
 
+/** Returns the id of the notice of an approval's event, or null if it has none. */
+export function approvalNoticeId(approval: string, event: string): string | null {
+  const type = APPROVAL_EVENTS.get(event)?.[0]
+  return type === undefined ? null : `${approval}.${type}`
+}
+
 function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalView | null): NoticeFacts | null {
   const event = APPROVAL_EVENTS.get(rec.event)
   const approval = event === undefined ? null : approvalOf(String(rec.approval))

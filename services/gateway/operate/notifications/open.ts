@@ -2,14 +2,15 @@ import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { JournalSpec, Journals, Leadership, Leases, OnceSets } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
 import { openBearer } from './callbacks/bearer.ts'
 import { CallbackRoutes, type Caller, type Decider } from './callbacks/routes.ts'
 import type { NotifierConfig } from './config.ts'
-import { Deliverer } from './delivery/courier.ts'
+import type { Sent } from './delivery/courier.ts'
+import { Deliveries } from './delivery/deliveries.ts'
 import { decodeOutboxEvent, Outbox, type OutboxEvent } from './delivery/outbox.ts'
-import { type ApprovalOf, auditNotice, type Notice, noticeOf } from './notice.ts'
+import { type ApprovalOf, approvalNoticeId, auditNotice, type Notice, noticeOf } from './notice.ts'
 import { matrixTarget } from './targets/matrix.ts'
 import { slackTarget } from './targets/slack.ts'
 import { sendOnce, type Target, type TargetParts } from './targets/target.ts'
@@ -24,6 +25,11 @@ export interface NotificationsOptions {
   }
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
+  readonly journals: Journals
+  readonly leadership: Leadership
+  readonly leases: Leases
+  /** Callbacks that were accepted. */
+  readonly once: OnceSets
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -34,13 +40,33 @@ export interface NotificationsOptions {
 export interface Notifications {
   /** Called with every record that may need a notice. */
   record(rec: Rec): void
-  /** Starts deliveries; `recorded`: the records read from the ledger at start. */
-  begin(approvalOf: ApprovalOf, recorded: readonly Rec[]): void
+  /** Starts deliveries; `recorded`: the records read from the ledger at start, `latest`: the last event of each approval. */
+  begin(approvalOf: ApprovalOf, recorded: readonly Rec[], latest: () => readonly LatestEvent[]): void
   /** Called when the ledger cannot be written. */
   auditUnavailable(reason: string): void
   /** Mounts the callbacks. */
   pages(app: FastifyInstance, decider: Decider): void
   close(): Promise<void>
+}
+
+/** The last event of an approval, as a record has it. */
+export interface LatestEvent {
+  readonly approval: string
+  readonly event: string
+  /** When the approval was created, in milliseconds since the epoch. */
+  readonly createdAt: number
+}
+
+/** How long the replica that wrote an event of an approval may need to queue its notice, in milliseconds. */
+const QUEUED_WITHIN_MS = 10_000
+/** Older approvals are not looked for: their notices may be forgotten, in milliseconds. */
+const LOOKED_BACK_MS = 24 * 3_600_000
+
+/** The journal of notices that wait. */
+export function outboxJournal(
+  config: Pick<NotificationsOptions['config'], 'notifyOutboxPath'>,
+): JournalSpec<OutboxEvent> {
+  return { name: 'notifications', path: config.notifyOutboxPath, decode: decodeOutboxEvent }
 }
 
 const TARGETS: Readonly<Record<NotifierConfig['type'], (parts: TargetParts) => Target>> = {
@@ -52,27 +78,22 @@ const TARGETS: Readonly<Record<NotifierConfig['type'], (parts: TargetParts) => T
 
 /** Opens the outbox and starts to deliver waiting notices. Rejects if its journal cannot be read. */
 export async function openNotifications(options: NotificationsOptions): Promise<Notifications> {
-  const { config, clock, ids, log } = options
-  const path = config.notifyOutboxPath
-  if (path === '') log.warn({}, 'notifications wait in memory and are lost at a restart: notifyOutboxPath is empty')
-  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeOutboxEvent })
-  const journal = file ?? createMemoryJournal<OutboxEvent>(() => clock.now())
+  const { config, journals, clock, ids, log } = options
+  warnOfMemory(options)
+  const journal = await journals.open(outboxJournal(config))
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the outbox of notifications failed')
-  const outbox = await Outbox.open({ journal, clock, onFault, observer: options.pools?.of('notifications') })
-  const couriers = couriersOf(options, outbox)
-  await dropUnknown(outbox, new Set(config.notifiers.map(({ name }) => name)))
-  const listeners = config.notifiers.map(({ name, events }) => ({
-    name,
-    wants: (notice: Notice) => events.length === 0 || events.includes(notice.type),
-  }))
+  const observer = options.pools?.of('notifications')
+  const onQueued = (notice: Notice, to: readonly string[]) => deliveries?.offer(notice, to)
+  let deliveries: Deliveries | null = null
+  const outbox = await Outbox.open({ journal, clock, onFault, onQueued, observer })
   const queue = async (notice: Notice) => {
-    const to = listeners.filter(({ wants }) => wants(notice)).map(({ name }) => name)
+    const to = receiverNames(config, notice)
     if (to.length === 0 || outbox.has(notice.id)) return
     const isKept = await outbox.put(notice, to).catch((error: unknown) => {
       onFault(error)
       return true
     })
-    if (isKept) for (const name of to) couriers.get(name)?.offer(notice)
+    if (isKept) deliveries?.offer(notice, to)
     else log.error({ notice: notice.id, type: notice.type }, 'a notification is lost: too many are queued')
   }
   let approvalOf: ApprovalOf | null = null
@@ -86,12 +107,21 @@ export async function openNotifications(options: NotificationsOptions): Promise<
     const notice = noticeOf(rec, approvalOf, clock.now())
     if (notice !== null) void queue(notice)
   }
+  let latest: () => readonly LatestEvent[] = () => []
+  const addMissing = () => {
+    const missing = journals.shared ? latest().filter((one) => isMissing(one, outbox, clock.now())) : []
+    for (const { approval, event } of missing) record({ kind: 'approval', event, approval })
+  }
+  const { catchUp } = journals
+  const begun = new Deliveries({ ...options, receivers: receiversOf(options), outbox, catchUp, addMissing })
+  deliveries = begun
   const callers = await callersOf(options)
   return {
     record,
-    begin(lookUp, recorded) {
+    begin(lookUp, recorded, latestEvents) {
       approvalOf = lookUp
-      for (const courier of couriers.values()) courier.start()
+      latest = latestEvents
+      begun.start()
       // Queues records of an earlier process that died before it could.
       for (const rec of recorded) if (Date.parse(String(rec.at)) >= outbox.beganAt) record(rec)
       for (const rec of early.splice(0)) record(rec)
@@ -101,32 +131,40 @@ export async function openNotifications(options: NotificationsOptions): Promise<
       if (callers.size > 0) new CallbackRoutes({ ...options, callers, decider }).mount(app)
     },
     async close() {
-      for (const courier of couriers.values()) courier.close()
+      await begun.close()
       for (const { bearer } of callers.values()) bearer?.close()
       outbox.close()
-      await file?.close()
+      await journal.close()
     },
   }
 }
 
-function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, Deliverer> {
-  const { config, clock, ids, log } = options
+function warnOfMemory({ config, journals, log }: NotificationsOptions): void {
+  if (config.notifyOutboxPath === '' && !journals.shared)
+    log.warn({}, 'notifications wait in memory and are lost at a restart: notifyOutboxPath is empty')
+}
+
+function receiverNames({ notifiers }: NotificationsOptions['config'], { type }: Notice): string[] {
+  return notifiers.filter(({ events }) => events.length === 0 || events.includes(type)).map(({ name }) => name)
+}
+
+/** Whether the replica that wrote the event did not queue its notice in time. */
+function isMissing({ approval, event, createdAt }: LatestEvent, outbox: Outbox, now: number): boolean {
+  const age = now - createdAt
+  const isDue = createdAt >= outbox.beganAt && age > QUEUED_WITHIN_MS && age < LOOKED_BACK_MS
+  return isDue && !outbox.has(approvalNoticeId(approval, event) ?? '')
+}
+
+/** How a notice is sent once, by the name of the notifier. */
+function receiversOf(options: NotificationsOptions): Map<string, (notice: Notice) => Promise<Sent>> {
+  const { config, clock } = options
   const { consoleURL } = config
   return new Map(
     config.notifiers.map((notifier, index) => {
       const target = TARGETS[notifier.type]({ config: notifier, field: `notifiers[${index}]`, consoleURL, clock })
-      const send = (notice: Notice) => sendOnce(() => target.message(notice), notifier, options)
-      return [notifier.name, new Deliverer({ name: notifier.name, send, outbox, clock, ids, log })]
+      return [notifier.name, (notice: Notice) => sendOnce(() => target.message(notice), notifier, options)]
     }),
   )
-}
-
-/** Drops notices for notifiers that are no longer configured. */
-async function dropUnknown(outbox: Outbox, known: ReadonlySet<string>): Promise<void> {
-  for (const name of outbox.names()) {
-    if (known.has(name)) continue
-    for (const { id } of outbox.waitingFor(name)) await outbox.settle(id, name, 'there is no such notifier any more')
-  }
 }
 
 async function callersOf(options: NotificationsOptions): Promise<Map<string, Caller>> {

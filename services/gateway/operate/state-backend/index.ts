@@ -4,6 +4,10 @@ import {
   fileJournals,
   type Journals,
   type Leadership,
+  type Leases,
+  memoryLeases,
+  memoryOnceSets,
+  type OnceSets,
   openPostgresState,
   type PostgresState,
   readDsn,
@@ -22,13 +26,16 @@ export interface StateBackendOptions {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
-  readonly pools?: PoolObservers<'queued_counts' | 'state_requests'>
+  readonly pools?: PoolObservers<'queued_counts' | 'queued_keys' | 'state_requests'>
 }
 
 /** Storage of state, shared by replicas or local to one. */
 export interface StateBackend {
   readonly journals: Journals
   readonly leadership: Leadership
+  /** Keys that may be used once, over all replicas that share state. */
+  readonly once: OnceSets
+  readonly leases: Leases
   /** Null if this replica counts alone. `rates`: windows of rates and minutes are shared too. */
   readonly shared: { readonly rates: boolean; readonly limits: PostgresState['limits'] } | null
   /** A secret created once for all replicas, or null if each has its own. */
@@ -51,6 +58,8 @@ export async function openStateBackend(options: StateBackendOptions): Promise<St
   return {
     journals: fileJournals(clock),
     leadership,
+    once: memoryOnceSets(clock),
+    leases: memoryLeases(clock),
     shared: null,
     secret: null,
     ledgerHeads: null,
@@ -76,6 +85,7 @@ async function openShared({ config, clock, ids, log, metrics, pools }: StateBack
       clock,
       ids,
       queued: watchedPool({ name: 'queued_counts', observer: pools?.of('queued_counts') }),
+      queuedKeys: watchedPool({ name: 'queued_keys', observer: pools?.of('queued_keys') }),
       requests: watchedPool({ name: 'state_requests', observer: pools?.of('state_requests') }),
       warn: (message) => log.warn({}, message),
       onLead(job, now) {

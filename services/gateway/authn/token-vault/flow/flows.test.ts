@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { poolTable, systemIds, TestClock } from '@plat/core'
+import { memoryOnceSets } from '@plat/state'
 import { createSealer } from '../../../planes/mcp/seal/seal.ts'
 import { browserCookie } from './browser.ts'
 import { Flows } from './flows.ts'
@@ -10,10 +11,10 @@ function flowsOf(ttlMs = 600_000) {
   const clock = new TestClock()
   const ids = systemIds(clock)
   const sealer = createSealer([randomBytes(32)], clock, ids)
-  return { clock, flows: new Flows({ sealer, clock, ids, ttlMs }) }
+  return { clock, flows: new Flows({ sealer, once: memoryOnceSets(clock), clock, ids, ttlMs }) }
 }
 
-test('a step opens in its browser, for its step, until it expires, and can be used once', () => {
+test('a step opens in its browser, for its step, until it expires, and can be used once', async () => {
   // Shows D3.tokenVault.flowTTLSeconds.
   const { clock, flows } = flowsOf(600_000)
   const [mine, theirs] = [flows.secret(), flows.secret()]
@@ -25,8 +26,8 @@ test('a step opens in its browser, for its step, until it expires, and can be us
   for (const changed of ['', state.slice(1), `${state}A`, state.replace('p1.', 'p2.')]) {
     assert.equal(flows.open('login', mine, changed), null)
   }
-  assert.equal(flows.spend(flow, 'ada'), true)
-  assert.equal(flows.spend(flow, 'ada'), false)
+  assert.equal(await flows.spend(flow, 'ada'), true)
+  assert.equal(await flows.spend(flow, 'ada'), false)
   clock.advance(599_999)
   assert.deepEqual(flows.open('login', mine, state), flow)
   clock.advance(1)
@@ -36,11 +37,11 @@ test('a step opens in its browser, for its step, until it expires, and can be us
 test('a user who completes flows without end uses up one share, and another user connects', async () => {
   const { clock, flows } = flowsOf(600_000)
   const share = poolTable.connect_flows.shares[0].max
-  for (let n = 0; n < share; n++) assert.equal(flows.spend(flows.begin('hub'), 'greedy'), true)
-  assert.equal(flows.spend(flows.begin('hub'), 'greedy'), false)
-  assert.equal(flows.spend(flows.begin('hub'), 'modest'), true)
+  for (let n = 0; n < share; n++) assert.equal(await flows.spend(flows.begin('hub'), 'greedy'), true)
+  assert.equal(await flows.spend(flows.begin('hub'), 'greedy'), false)
+  assert.equal(await flows.spend(flows.begin('hub'), 'modest'), true)
   await clock.advance(600_000)
-  assert.equal(flows.spend(flows.begin('hub'), 'greedy'), true)
+  assert.equal(await flows.spend(flows.begin('hub'), 'greedy'), true)
 })
 
 test('the next step has new secrets and the same expiry', () => {

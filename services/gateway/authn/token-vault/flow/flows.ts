@@ -1,4 +1,5 @@
-import { type Clock, ExpiringMap, encodeBase64url, type Ids, type PoolObserver, watchedPool } from '@plat/core'
+import { type Clock, encodeBase64url, type Ids, type PoolObserver, watchedPool } from '@plat/core'
+import type { OnceSet, OnceSets } from '@plat/state'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -55,23 +56,22 @@ export class Flows {
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #ttlMs: number
-  readonly #spent: ExpiringMap<true>
+  readonly #spent: OnceSet
 
   constructor(options: {
     readonly sealer: FlowSealer
     readonly clock: Clock
     readonly ids: Ids
     readonly ttlMs: number
+    readonly once: OnceSets
     readonly observer?: PoolObserver | undefined
   }) {
     this.#sealer = options.sealer
     this.#clock = options.clock
     this.#ids = options.ids
     this.#ttlMs = options.ttlMs
-    this.#spent = new ExpiringMap({
-      clock: options.clock,
-      cap: watchedPool({ name: 'connect_flows', observer: options.observer }),
-    })
+    const cap = watchedPool({ name: 'connect_flows', observer: options.observer })
+    this.#spent = options.once.set('connect-flows', cap)
   }
 
   /** Returns an unguessable value for a browser, nonce or verifier. */
@@ -100,9 +100,12 @@ export class Flows {
     return Check(flowSchema, flow) && this.#clock.now() < flow.expiresAt ? flow : null
   }
 
-  /** Marks a step as used, within the share of the logged-in user. Returns false if it was used before or the share is exhausted. */
-  spend({ id, expiresAt }: Flow, user: string): boolean {
-    return this.#spent.insert(id, true, expiresAt, user) === 'inserted'
+  /**
+   * Marks a step as used on all replicas, within the share of the logged-in user. Returns false if it was used before or the share is exhausted.
+   * Rejects with StateUnreachableError.
+   */
+  async spend({ id, expiresAt }: Flow, user: string): Promise<boolean> {
+    return (await this.#spent.insert(id, '', expiresAt, user)) === 'inserted'
   }
 
   #secrets(): Pick<Flow, 'id' | 'nonce' | 'verifier'> {

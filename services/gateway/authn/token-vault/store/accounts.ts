@@ -17,6 +17,8 @@ const COMPACT_AFTER_EVENTS = 1_000
 
 export interface AccountsParts {
   readonly journal: Journal<VaultEvent>
+  /** Resolves when every change that another replica has made is known here; null: no other replica makes any. */
+  readonly catchUp?: (() => Promise<void>) | null
   readonly envelope: Envelope
   /** Called when the journal fails and no caller waits for the result. */
   readonly onFault: (error: unknown) => void
@@ -59,8 +61,9 @@ export class Accounts {
       replay: (entry) => this.#apply(entry),
       apply: (entry) => {
         this.#apply(entry)
-        for (const notify of this.#followers) notify()
+        this.#notify()
       },
+      replace: (entries) => this.#replace(entries),
     })
   }
 
@@ -111,6 +114,11 @@ export class Accounts {
     return !this.#parts.envelope.isCurrent(sealed)
   }
 
+  /** Resolves when every change that another replica has made is known here. Rejects with StateUnreachableError. */
+  async catchUp(): Promise<void> {
+    await this.#parts.catchUp?.()
+  }
+
   /** Stores the tokens of a consent and replaces earlier ones. Durable when it resolves. */
   async connect(owner: Owner, tokens: Tokens): Promise<void> {
     // A user may connect one account per tenant.
@@ -155,7 +163,8 @@ export class Accounts {
     const { scopes, expiresAt } = tokens
     const sealed = await this.#parts.envelope.seal(owner, tokens)
     const key = ownerKey(owner)
-    // The version alone is ambiguous: it restarts at compaction.
+    // The version alone is ambiguous: it restarts at compaction. Another replica may have removed the account and connected it again.
+    if (before !== undefined) await this.catchUp()
     if (before !== undefined && this.get(key) !== before) return null
     const account = { tenant, realm, user, provider, scopes, expiresAt, connectedAt }
     const id = accountId(owner)
@@ -178,6 +187,19 @@ export class Accounts {
     const stored = { id, account: event.account, sealed: event.sealed, version }
     this.#byId.set(id, stored)
     this.#byOwner.set(ownerKey(event.account), stored)
+  }
+
+  /** The journal was read anew: other replicas made changes that were missed here. */
+  #replace(entries: readonly JournalEntry<VaultEvent>[]): void {
+    for (const { account } of this.#byId.values()) this.#pool.release(userOf(account))
+    this.#byId.clear()
+    this.#byOwner.clear()
+    for (const entry of entries) this.#apply(entry)
+    this.#notify()
+  }
+
+  #notify(): void {
+    for (const notify of this.#followers) notify()
   }
 
   #compactIfDue(): void {

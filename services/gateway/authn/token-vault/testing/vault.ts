@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { systemIds, TestClock } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
-import { createMemoryJournal } from '@plat/state'
+import { createMemoryJournal, memoryLeases } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import type { Identity } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
@@ -110,6 +110,7 @@ export async function scriptedVault(rules: Partial<OwnerRules> = {}) {
     providers: new Map([['hub', provider]]),
     rules: { ...openRules, ...rules },
     connectURL: (name, tenant) => connectURL('https://gateway.example/v1/connect', name, tenant),
+    leases: memoryLeases(clock),
     record: (_, record) => records.push(record),
     clock,
     log: silentLog,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { poolTable, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
+import { memoryOnceSets } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import fastify from 'fastify'
 import { configWith } from '../../../testing/configured.ts'
@@ -25,7 +26,7 @@ async function routes() {
   const observer = { refused: (bound: string) => void refused.push(bound), watch() {} }
   const app = fastify()
   new CallbackRoutes({
-    ...{ clock, log: silentLog, extraCA: null, pools: { of: () => observer } },
+    ...{ clock, once: memoryOnceSets(clock), log: silentLog, extraCA: null, pools: { of: () => observer } },
     dialer: { fetchBytes: () => assert.fail('nothing is sent') },
     callers: new Map(notifiers.map((config) => [config.name, { config, field: config.name, bearer: null }])),
     decider: {

@@ -1,5 +1,6 @@
-import { ExpiringMap, type PoolObservers, readJsonObject, reasonOf, watchedPool } from '@plat/core'
+import { type PoolObservers, readJsonObject, reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
+import { type OnceSet, type OnceSets, type OnceVerdict, StateUnreachableError } from '@plat/state'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AdminError, type KnownPerson, type PersonMarks, parameter } from '../../../admin/index.ts'
 import type { ErrorCode } from '../../../call/index.ts'
@@ -65,6 +66,8 @@ export interface CallbackParts extends Outside {
   readonly pools?: PoolObservers<'callback_marks'>
   readonly callers: ReadonlyMap<string, Caller>
   readonly decider: Decider
+  /** Callbacks that were accepted. */
+  readonly once: OnceSets
   readonly log: Log
 }
 
@@ -86,14 +89,12 @@ interface CallbackDecision {
 /** `POST /v1/notifiers/{name}/callback`: people decide in the chat that notified them. */
 export class CallbackRoutes {
   readonly #parts: CallbackParts
-  readonly #seen: ExpiringMap<true>
+  readonly #seen: OnceSet
 
   constructor(parts: CallbackParts) {
     this.#parts = parts
-    this.#seen = new ExpiringMap({
-      clock: parts.clock,
-      cap: watchedPool({ name: 'callback_marks', observer: parts.pools?.of('callback_marks') }),
-    })
+    const cap = watchedPool({ name: 'callback_marks', observer: parts.pools?.of('callback_marks') })
+    this.#seen = parts.once.set('callback-marks', cap)
   }
 
   mount(app: FastifyInstance): void {
@@ -179,11 +180,20 @@ export class CallbackRoutes {
     if (callback === 'unauthenticated') throw unknownCaller()
     if (callback === 'unreadable') throw undecided()
     if (!isAllowed(config, callback.origin)) throw elsewhere()
-    const remembered = this.#seen.insert(`${config.name} ${callback.mark}`, true, now + 2 * SKEW_MS, config.name)
+    const remembered = await this.#remember(config.name, callback.mark, now + 2 * SKEW_MS)
     if (remembered === 'taken') throw new AdminError('conflict', 'this callback has come before')
     if (remembered === 'full') throw new AdminError('state_unavailable', 'too many callbacks at once')
     const { user, answerTo, approval, verdict, reason } = callback
     return { decision: { approval, verdict, reason }, approver: approverOf(config, user, this.#named), answerTo }
+  }
+
+  async #remember(name: string, mark: string, until: number): Promise<OnceVerdict> {
+    try {
+      return await this.#seen.insert(`${name} ${mark}`, '', until, name)
+    } catch (error) {
+      if (!(error instanceof StateUnreachableError)) throw error
+      throw new AdminError('state_unavailable', 'it is not known whether this callback has come before')
+    }
   }
 
   async #verifiedByToken(

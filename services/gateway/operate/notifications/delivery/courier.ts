@@ -8,7 +8,9 @@ const FIRST_PAUSE_MS = 1_000
 /** Maximum backoff and Retry-After, in milliseconds. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 /** Older notices are dropped, in milliseconds. */
-const GIVE_UP_AFTER_MS = 24 * 60 * 60_000
+export const GIVE_UP_AFTER_MS = 24 * 60 * 60_000
+/** Pause while it is not known whether another replica sends the notice, in milliseconds. */
+const BUSY_PAUSE_MS = 5_000
 /** Refusals of one notice before it is dropped. */
 const REFUSALS_MAX = 8
 
@@ -17,8 +19,16 @@ export type Sent =
   | 'sent'
   | { readonly kind: 'refused' | 'away'; readonly why: string; readonly retryAfterMs: number | null }
 
+/** The right to send a notice, which no other replica has meanwhile. */
+export interface Claim {
+  /** Never rejects. */
+  release(): Promise<void>
+}
+
 export interface CourierOptions {
   readonly name: string
+  /** `settled`: it was sent already; `busy`: another replica sends it, or that is not known. Never rejects. */
+  readonly claim: (notice: Notice) => Promise<Claim | 'settled' | 'busy'>
   /** Never rejects. */
   readonly send: (notice: Notice) => Promise<Sent>
   readonly outbox: Pick<Outbox, 'settle' | 'waitingFor'>
@@ -38,7 +48,7 @@ export class Deliverer {
   readonly #queues: readonly [approvals: Notice[], others: Notice[]]
   readonly #refusals = new Map<string, number>()
   #failures = 0
-  #busy = false
+  #running: Promise<void> | null = null
   #closed = false
   #cancel: (() => void) | null = null
 
@@ -51,17 +61,20 @@ export class Deliverer {
 
   /** Starts with the notices left from before this start. */
   start(): void {
-    void this.#run()
+    this.#run()
   }
 
   offer(notice: Notice): void {
-    this.#queueOf(notice).push(notice)
-    void this.#run()
+    const queue = this.#queueOf(notice)
+    if (!queue.some(({ id }) => id === notice.id)) queue.push(notice)
+    this.#run()
   }
 
-  close(): void {
+  /** Resolves when nothing is being sent any more. */
+  async close(): Promise<void> {
     this.#closed = true
     this.#cancel?.()
+    await this.#running
   }
 
   #next(): Notice | undefined {
@@ -73,32 +86,48 @@ export class Deliverer {
     return this.#queues[isApproval(notice) ? 0 : 1]
   }
 
-  async #run(): Promise<void> {
-    if (this.#busy || this.#cancel !== null) return
-    this.#busy = true
+  #run(): void {
+    if (this.#running !== null || this.#cancel !== null) return
+    this.#running = this.#deliverAll().finally(() => {
+      this.#running = null
+    })
+  }
+
+  async #deliverAll(): Promise<void> {
     for (let next = this.#next(); next !== undefined && !this.#closed; next = this.#next()) {
       const pauseMs = await this.#deliver(next)
       if (pauseMs === null) continue
       this.#cancel = this.#options.clock.after(pauseMs, () => {
         this.#cancel = null
-        void this.#run()
+        this.#run()
       })
       break
     }
-    this.#busy = false
   }
 
   /** Returns milliseconds until the next attempt, or null for at once. */
   async #deliver(notice: Notice): Promise<number | null> {
-    const { send, clock } = this.#options
+    const { claim, send, clock } = this.#options
     if (clock.now() - Date.parse(notice.at) > GIVE_UP_AFTER_MS) return this.#drop(notice, 'not delivered for a day')
-    const sent = await send(notice)
-    if (this.#closed) return null
-    if (sent === 'sent') {
-      this.#failures = 0
-      await this.#leave(notice, null)
+    const claimed = await claim(notice)
+    if (claimed === 'busy') return BUSY_PAUSE_MS
+    if (claimed === 'settled') {
+      this.#forget(notice)
       return null
     }
+    const sent = await send(notice)
+    if (sent === 'sent') {
+      this.#failures = 0
+      // The claim of a delivery that is not marked ends by itself, so that the mark may still come first.
+      if (await this.#leave(notice, null)) await claimed.release()
+      return null
+    }
+    await claimed.release()
+    return this.#closed ? null : this.#failed(notice, sent)
+  }
+
+  /** Returns milliseconds until the next attempt, or null for at once. */
+  async #failed(notice: Notice, sent: Exclude<Sent, 'sent'>): Promise<number | null> {
     this.#failures++
     const { kind, why, retryAfterMs } = sent
     const pauseMs = Math.max(Math.min(LONGEST_PAUSE_MS, retryAfterMs ?? 0), this.#backoff.pauseMs(this.#failures - 1))
@@ -124,10 +153,14 @@ export class Deliverer {
     return null
   }
 
-  async #leave(notice: Notice, why: string | null): Promise<void> {
+  #leave(notice: Notice, why: string | null): Promise<boolean> {
+    this.#forget(notice)
+    return this.#options.outbox.settle(notice.id, this.#options.name, why)
+  }
+
+  #forget(notice: Notice): void {
     this.#refusals.delete(notice.id)
     const queue = this.#queueOf(notice)
     queue.splice(queue.indexOf(notice), 1)
-    await this.#options.outbox.settle(notice.id, this.#options.name, why)
   }
 }

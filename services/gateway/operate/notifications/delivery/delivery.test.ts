@@ -28,6 +28,7 @@ async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
   const state: { answer: Sent } = { answer: 'sent' }
   const courier = new Deliverer({
     name: 'a',
+    claim: async () => ({ async release() {} }),
     outbox,
     clock,
     ids: { random: (bytes) => new Uint8Array(bytes) },
