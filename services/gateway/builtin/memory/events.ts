@@ -1,5 +1,6 @@
+import path from 'node:path'
 import type { PoolCaller } from '@plat/core'
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../../call/index.ts'
@@ -67,4 +68,16 @@ export function writerOf(key: string, [event]: readonly MemoryEvent[]): PoolCall
   const { tenant, namespace } = readJournalKey(key).owner
   const agent = agentOf({ tenant, namespace, agent: event.by.agent })
   return [agent, `${agent}/${event.by.session}`]
+}
+
+/** The journal of the memory server. */
+export function memoryJournal({
+  memoryDataDir,
+  auditPath,
+}: {
+  readonly memoryDataDir: string
+  readonly auditPath: string
+}): JournalSpec<MemoryEvent> {
+  const dir = memoryDataDir || path.join(path.dirname(auditPath), 'memory')
+  return { name: 'memory', path: path.join(dir, 'memory.jsonl'), decode: decodeMemoryEvent, callerOf: writerOf }
 }

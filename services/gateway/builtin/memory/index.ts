@@ -7,7 +7,7 @@ import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { BuiltinServer, Snapshots, Tenancy, ToolLabels } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
-import { decodeMemoryEvent, writerOf } from './events.ts'
+import { memoryJournal } from './events.ts'
 import { createMemoryMark, type Labels, type LabelsBySignal } from './mark.ts'
 import { Memory } from './memory.ts'
 import type { Owner } from './owner.ts'
@@ -57,14 +57,9 @@ const OFF: MemoryFeature = { server: null, reviews: [], routes: { mount() {} }, 
 export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
   const { config, labels, journals, snapshots, clock, log, screens, pools } = parts
   if (config.memoryFile === '') return OFF
-  const dir = config.memoryDataDir || path.join(path.dirname(config.auditPath), 'memory')
-  if (!journals.shared) await mkdir(dir, { recursive: true, mode: 0o700 })
-  const journal = await journals.open({
-    name: 'memory',
-    path: path.join(dir, 'memory.jsonl'),
-    decode: decodeMemoryEvent,
-    callerOf: writerOf,
-  })
+  const spec = memoryJournal(config)
+  if (!journals.shared) await mkdir(path.dirname(spec.path), { recursive: true, mode: 0o700 })
+  const journal = await journals.open(spec)
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'memory could not be stored')
   const memory = await Memory.open({
     journal,

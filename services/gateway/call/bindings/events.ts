@@ -1,5 +1,5 @@
 import type { PoolCaller } from '@plat/core'
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../facts.ts'
@@ -92,4 +92,15 @@ export function ownerIn(key: string, [event]: readonly BindingEvent[]): PoolCall
 export function ownerKeys(owner: Owner): PoolCaller {
   const agent = agentOf(owner)
   return owner.session === undefined ? agent : [agent, `${agent}/${owner.session}`]
+}
+
+/** Names of journals of owners: `bindings` for tasks of agents, `tasks` for those of MCP servers, the others for content at model providers. */
+export type BindingJournal = 'bindings' | 'tasks' | 'responses' | 'files'
+
+/** A journal of owners, beside the ledger. */
+export function bindingJournal(
+  { auditPath }: { readonly auditPath: string },
+  name: BindingJournal,
+): JournalSpec<BindingEvent> {
+  return { name, path: `${auditPath}.${name}.jsonl`, decode: decodeBindingEvent, callerOf: ownerIn }
 }

@@ -11,7 +11,7 @@ import { approvalRecord, Unrecorded } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
 import { type ApprovalStage, createApprovalStage } from './stage.ts'
 import type { SessionName } from './store/book.ts'
-import { type Approval, decodeEvent, requesterOf } from './store/events.ts'
+import { type Approval, approvalsJournal } from './store/events.ts'
 import { openArguments } from './store/open-arguments.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
@@ -40,8 +40,7 @@ export interface ApprovalsFeature {
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
   const { config, journals, leadership, confirmer, ledgers, recorded, clock, log } = parts
   warnOfSettings(parts)
-  const path = config.approvalStorePath
-  const journal = await journals.open({ name: 'approvals', path, decode: decodeEvent, callerOf: requesterOf })
+  const journal = await journals.open(approvalsJournal(config))
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be stored')
   const record = (rec: Rec | null, tenant: string) => {
     const failed = (error: unknown) =>

@@ -1,4 +1,4 @@
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 
@@ -27,4 +27,9 @@ const isEvent = Compile(eventSchema)
 export function decodePinEvent(value: unknown): PinEvent {
   if (isEvent.Check(value)) return value
   throw unknownEvent('a pin event', value)
+}
+
+/** The journal of pins. */
+export function pinsJournal({ pinStorePath }: { readonly pinStorePath: string }): JournalSpec<PinEvent> {
+  return { name: 'pins', path: pinStorePath, decode: decodePinEvent }
 }

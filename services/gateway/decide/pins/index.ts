@@ -8,7 +8,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { PinBook, type PinNotice } from './book.ts'
 import { offeredTools } from './definition.ts'
-import { decodePinEvent } from './events.ts'
+import { pinsJournal } from './events.ts'
 import { createPinReports } from './report.ts'
 import { createPinRoutes, type PinDecided } from './routes.ts'
 import { type PinRules, pinDecision } from './rules.ts'
@@ -64,7 +64,7 @@ export interface PinsFeature {
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const { config, journals, rules, list, snapshots, clock, log, metrics } = parts
   const count = createEventCounter(metrics)
-  const journal = await journals.open({ name: 'pins', path: config.pinStorePath, decode: decodePinEvent })
+  const journal = await journals.open(pinsJournal(config))
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const { notify, decided } = createPinReporter({ ...parts, count })
   const book = await PinBook.open({

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { isObject, parseStrict } from '@plat/core'
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Errors } from 'typebox/value'
@@ -189,4 +189,16 @@ function problemsOf(schema: TSchema, value: unknown, path: string): string[] {
     const below = `${path}${instancePath.replaceAll('/', '.')}`
     return below === '' ? message : `${below.replace(/^\./, '')}: ${message}`
   })
+}
+
+/** The journal of break-glass revocations. */
+export function revocationsJournal({
+  revocationsJournalPath,
+  auditPath,
+}: {
+  readonly revocationsJournalPath: string
+  readonly auditPath: string
+}): JournalSpec<RevocationEvent> {
+  const path = revocationsJournalPath || `${auditPath}.revocations.jsonl`
+  return { name: 'revocations', path, decode: decodeEvent }
 }

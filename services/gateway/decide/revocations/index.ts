@@ -6,7 +6,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import { type Identity, noTenancy, type Tenancy } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
-import { decodeEvent } from './format.ts'
+import { revocationsJournal } from './format.ts'
 import type { AbsentSession } from './list.ts'
 import { createRevocationMetrics } from './metrics.ts'
 import { type MirroredRevocation, mirroredRevocation } from './mirrored.ts'
@@ -81,8 +81,7 @@ export interface RevocationsFeature {
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
   const { config, journals, ledgers, tenancy = noTenancy, live, forgetTokens, clock, ids, log } = options
-  const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
-  const journal = await journals.open({ name: 'revocations', path, decode: decodeEvent })
+  const journal = await journals.open(revocationsJournal(config))
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const revocations = new Revocations({
     journal,

@@ -1,4 +1,4 @@
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -52,4 +52,9 @@ export function decodeTaintEvent(value: unknown): TaintEvent {
 /** Returns the caller of events with this key: agent and session. */
 export function sessionIn(key: string): readonly [agent: string, session: string] {
   return [key.slice(0, key.lastIndexOf('/')), key]
+}
+
+/** The journal of taint labels. */
+export function taintsJournal({ taintStorePath: path }: { readonly taintStorePath: string }): JournalSpec<TaintEvent> {
+  return { name: 'taints', path, decode: decodeTaintEvent, callerOf: sessionIn }
 }

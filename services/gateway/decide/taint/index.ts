@@ -5,7 +5,7 @@ import type { Denial, Identity, SessionRef } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { sessionKey } from './callees.ts'
-import { decodeTaintEvent, sessionIn } from './events.ts'
+import { taintsJournal } from './events.ts'
 import { createMark, type MarkOptions } from './mark.ts'
 import { createTaintStage } from './stage.ts'
 import { Taints } from './taints.ts'
@@ -57,12 +57,7 @@ export async function createTaint({
   const events = metrics.counter('plat_gateway_taint_events_total')
   const sessions = metrics.gauge('plat_gateway_tainted_sessions')
   sessions.set({}, 0)
-  const journal = await journals.open({
-    name: 'taints',
-    path: config.taintStorePath,
-    decode: decodeTaintEvent,
-    callerOf: sessionIn,
-  })
+  const journal = await journals.open(taintsJournal(config))
   const taints = await Taints.open({
     journal,
     clock,

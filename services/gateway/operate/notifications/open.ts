@@ -83,8 +83,8 @@ export async function openNotifications(options: NotificationsOptions): Promise<
   const journal = await journals.open(outboxJournal(config))
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the outbox of notifications failed')
   const observer = options.pools?.of('notifications')
-  const onQueued = (notice: Notice, to: readonly string[]) => deliveries?.offer(notice, to)
   let deliveries: Deliveries | null = null
+  const onQueued: Deliveries['offer'] = (notice, to) => deliveries?.offer(notice, to)
   const outbox = await Outbox.open({ journal, clock, onFault, onQueued, observer })
   const queue = async (notice: Notice) => {
     const to = receiverNames(config, notice)
@@ -109,11 +109,10 @@ export async function openNotifications(options: NotificationsOptions): Promise<
   }
   let latest: () => readonly LatestEvent[] = () => []
   const addMissing = () => {
-    const missing = journals.shared ? latest().filter((one) => isMissing(one, outbox, clock.now())) : []
-    for (const { approval, event } of missing) record({ kind: 'approval', event, approval })
+    for (const { approval, event } of missingOf(latest, outbox, options)) record({ kind: 'approval', event, approval })
   }
-  const { catchUp } = journals
-  const begun = new Deliveries({ ...options, receivers: receiversOf(options), outbox, catchUp, addMissing })
+  const receivers = receiversOf(options)
+  const begun = new Deliveries({ ...options, receivers, outbox, catchUp: journals.catchUp, addMissing })
   deliveries = begun
   const callers = await callersOf(options)
   return {
@@ -148,11 +147,19 @@ function receiverNames({ notifiers }: NotificationsOptions['config'], { type }: 
   return notifiers.filter(({ events }) => events.length === 0 || events.includes(type)).map(({ name }) => name)
 }
 
-/** Whether the replica that wrote the event did not queue its notice in time. */
-function isMissing({ approval, event, createdAt }: LatestEvent, outbox: Outbox, now: number): boolean {
-  const age = now - createdAt
-  const isDue = createdAt >= outbox.beganAt && age > QUEUED_WITHIN_MS && age < LOOKED_BACK_MS
-  return isDue && !outbox.has(approvalNoticeId(approval, event) ?? '')
+/** Returns the events whose notice the replica that wrote them did not queue in time. Without other replicas it reads them from its ledger. */
+function missingOf(
+  latest: () => readonly LatestEvent[],
+  outbox: Outbox,
+  { journals, clock }: NotificationsOptions,
+): readonly LatestEvent[] {
+  if (!journals.shared) return []
+  const now = clock.now()
+  return latest().filter(({ approval, event, createdAt }) => {
+    const age = now - createdAt
+    const isDue = createdAt >= outbox.beganAt && age > QUEUED_WITHIN_MS && age < LOOKED_BACK_MS
+    return isDue && !outbox.has(approvalNoticeId(approval, event) ?? '')
+  })
 }
 
 /** How a notice is sent once, by the name of the notifier. */

@@ -1,4 +1,4 @@
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -46,4 +46,9 @@ export type UsageEvent = Static<typeof eventSchema>
 export function decodeUsageEvent(event: unknown): UsageEvent {
   if (Check(eventSchema, event)) return event
   throw unknownEvent('an event of sandbox usage', event)
+}
+
+/** The journal of usage reports. */
+export function usageJournal({ auditPath }: { readonly auditPath: string }): JournalSpec<UsageEvent> {
+  return { name: 'usage', path: `${auditPath}.usage.jsonl`, decode: decodeUsageEvent }
 }

@@ -42,7 +42,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const { enabled, reporters, audience } = config.sandboxUsage
   if (!enabled) return null
   const { clusterAccess, KubernetesApi, kubeconfigAccess } = await import('@plat/kubernetes')
-  const [{ UsageBook }, { UsageReports }, { decodeUsageEvent }, { Reporters }, { mountUsage }] = await Promise.all([
+  const [{ UsageBook }, { UsageReports }, { usageJournal }, { Reporters }, { mountUsage }] = await Promise.all([
     import('./book.ts'),
     import('./usage-reports.ts'),
     import('./events.ts'),
@@ -54,8 +54,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const access = await (inCluster ? clusterAccess({ env }) : kubeconfigAccess(kubeconfig)).catch((error: unknown) => {
     throw new Error(`sandboxUsage: ${reasonOf(error)}`)
   })
-  const path = `${config.auditPath}.usage.jsonl`
-  const journal = await journals.open({ name: 'usage', path, decode: decodeUsageEvent })
+  const journal = await journals.open(usageJournal(config))
   const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of sandbox usage has failed')
   const book = await UsageBook.open({ journal, onFault: failed, observer: options.pools?.of('reported_sessions') })
   const desk = new UsageReports({ ...options, book, replica: hostname() })

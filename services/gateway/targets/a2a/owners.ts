@@ -2,7 +2,7 @@ import { type Clock, type PoolObservers, reasonOf, watchedPool } from '@plat/cor
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import { Bindings } from '../../call/bindings/bindings.ts'
-import { decodeBindingEvent, ownerIn } from '../../call/bindings/events.ts'
+import { bindingJournal } from '../../call/bindings/events.ts'
 import type { A2aConfig } from './config.ts'
 
 export interface OwnersOptions {
@@ -23,10 +23,8 @@ export interface OpenedOwners {
 export async function openOwners({ config, journals, clock, log, pools }: OwnersOptions): Promise<OpenedOwners> {
   const isOn = config.a2a.routesFile !== ''
   const journal = await (isOn ? journals : fileJournals(clock)).open({
-    name: 'bindings',
-    path: isOn ? `${config.auditPath}.bindings.jsonl` : '',
-    decode: decodeBindingEvent,
-    callerOf: ownerIn,
+    ...bindingJournal(config, 'bindings'),
+    ...(!isOn && { path: '' }),
   })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be stored')
   const pool = watchedPool({ name: 'task_bindings', observer: pools?.of('task_bindings') })

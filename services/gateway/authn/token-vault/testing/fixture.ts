@@ -175,15 +175,20 @@ export class VaultFixture {
     return this.#running.gateway.url
   }
 
+  /** Keys of gateway.json that name its state. */
+  get stateConfig(): object {
+    return { ...this.#config, tokenVault: this.#vault }
+  }
+
   get keyURI(): string {
     return join(this.dir, 'vault.key')
   }
 
-  /** Restarts the gateway on the same files with these overrides of `tokenVault`. */
-  async restart(vault: object, between: () => Promise<void> = async () => {}): Promise<void> {
+  /** Restarts the gateway on the same files with these overrides of `tokenVault` and of gateway.json. */
+  async restart(vault: object, between: () => Promise<void> = async () => {}, own: object = {}): Promise<void> {
     await this.#running.gateway.drain()
     await between()
-    const config = { ...this.#config, tokenVault: { ...this.#vault, ...vault } }
+    const config = { ...this.#config, ...own, tokenVault: { ...this.#vault, ...vault } }
     this.#running = await started(this.#t, config, true, { log: logTo(this.#lines), env: this.#env })
   }
 

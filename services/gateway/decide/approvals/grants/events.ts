@@ -1,7 +1,7 @@
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
-import { voteSchema } from '../store/events.ts'
+import { type StoredBeside, voteSchema } from '../store/events.ts'
 
 const closed = { additionalProperties: false } as const
 const orNull = <T extends ReturnType<typeof Type.String>>(of: T) => Type.Union([of, Type.Null()])
@@ -49,4 +49,9 @@ export type GrantEvent = Static<typeof eventSchema>
 export function decodeGrantEvent(value: unknown): GrantEvent {
   if (Check(eventSchema, value)) return value
   throw unknownEvent('an event of an approval for a session', value)
+}
+
+/** The journal of approvals for sessions, beside that of approvals. */
+export function grantsJournal({ approvalStorePath: path }: StoredBeside): JournalSpec<GrantEvent> {
+  return { name: 'approval-sessions', path: path === '' ? '' : `${path}.sessions.jsonl`, decode: decodeGrantEvent }
 }

@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
 import type { ApprovalsOptions } from '../options.ts'
-import { decodeGrantEvent, type GrantEvent } from './events.ts'
+import { type GrantEvent, grantsJournal } from './events.ts'
 import { Repeats } from './repeats.ts'
 import { createGrantRoutes, type LabelsOf } from './routes.ts'
 import { type GrantEntry, GrantStore } from './store.ts'
@@ -27,8 +27,7 @@ export interface GrantsParts extends Pick<ApprovalsOptions, 'approvalRules' | 'm
 /** Opens approvals for sessions, in a journal beside that of approvals. Rejects if it cannot be read. */
 export async function openGrants(parts: GrantsParts, approvals: Approvals) {
   const { config, journals, ledgers, clock, log, onGrant, labelsOf = () => [] } = parts
-  const path = config.approvalStorePath === '' ? '' : `${config.approvalStorePath}.sessions.jsonl`
-  const journal = await journals.open({ name: 'approval-sessions', path, decode: decodeGrantEvent })
+  const journal = await journals.open(grantsJournal(config))
   const onFault = (error: unknown) =>
     log.error({ error: reasonOf(error) }, 'an approval for a session could not be stored')
   const store = await GrantStore.open({ journal, onFault, onChange: (event, entry) => onGrant?.(event, entry) })

@@ -1,5 +1,5 @@
 import { isObject, type PoolCaller } from '@plat/core'
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { agentOf } from '../../../call/index.ts'
@@ -154,4 +154,14 @@ export function requesterOf(id: string, [event]: readonly ApprovalEvent[]): Pool
   if (event?.t !== 'created') return id
   const agent = agentOf(event.question)
   return [agent, `${agent}/${event.question.session}`]
+}
+
+/** The journal of approvals. */
+export function approvalsJournal({ approvalStorePath: path }: StoredBeside): JournalSpec<ApprovalEvent> {
+  return { name: 'approvals', path, decode: decodeEvent, callerOf: requesterOf }
+}
+
+/** Where approvals are stored. */
+export interface StoredBeside {
+  readonly approvalStorePath: string
 }

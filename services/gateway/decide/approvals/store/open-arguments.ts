@@ -1,24 +1,29 @@
 import { type Clock, type PoolObservers, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Journals } from '@plat/state'
-import type { Approval, Question } from './events.ts'
-import { decodeArgumentsEvent, WholeArguments } from './whole-arguments.ts'
+import type { JournalSpec, Journals } from '@plat/state'
+import type { Approval, Question, StoredBeside } from './events.ts'
+import { type ArgumentsEvent, decodeArgumentsEvent, WholeArguments } from './whole-arguments.ts'
 
 /** Interval at which arguments of decided approvals are removed, in milliseconds. */
 const SWEEP_EVERY_MS = 10_000
 
 export interface ArgumentsParts {
-  readonly config: { readonly approvalStorePath: string }
+  readonly config: StoredBeside
   readonly journals: Journals
   readonly pools?: PoolObservers<'approval_arguments'>
   readonly clock: Clock
   readonly log: Log
 }
 
+/** The journal of whole arguments, beside that of approvals. */
+export function argumentsJournal({ approvalStorePath: path }: StoredBeside): JournalSpec<ArgumentsEvent> {
+  const beside = path === '' ? '' : `${path}.arguments.jsonl`
+  return { name: 'approval-arguments', path: beside, decode: decodeArgumentsEvent }
+}
+
 /** Opens the store of whole arguments, in a journal beside that of approvals. Rejects if it cannot be read. */
 export async function openArguments({ config, journals, pools, clock, log }: ArgumentsParts) {
-  const path = config.approvalStorePath === '' ? '' : `${config.approvalStorePath}.arguments.jsonl`
-  const journal = await journals.open({ name: 'approval-arguments', path, decode: decodeArgumentsEvent })
+  const journal = await journals.open(argumentsJournal(config))
   const onFault = (error: unknown) =>
     log.error({ error: reasonOf(error) }, 'the whole arguments of an approval could not be stored')
   const stored = await WholeArguments.open({ journal, observer: pools?.of('approval_arguments'), onFault })

@@ -5,7 +5,7 @@ import { decodeBase64url, encodeBase64url, type Ids } from '@plat/core'
 import { SEAL_KEY_BYTES } from './seal.ts'
 
 /** Name of the file with a generated key. */
-const FILE_NAME = 'seal-key'
+export const SEAL_KEY_FILE = 'seal-key'
 
 export interface SealKeyOptions {
   readonly env: NodeJS.ProcessEnv
@@ -25,9 +25,9 @@ export async function loadSealKeys(options: SealKeyOptions): Promise<Uint8Array[
   if (secret !== null) return decodeKeys(secret, 'PLAT_SEAL_KEY')
   const { ids, secret: shared = null } = options
   if (shared !== null)
-    return decodeKeys(await shared(FILE_NAME, () => newKey(ids)), 'the seal key of the state database')
+    return decodeKeys(await shared(SEAL_KEY_FILE, () => newKey(ids)), 'the seal key of the state database')
   if (options.stateDir === null) return [options.ids.random(SEAL_KEY_BYTES)]
-  const file = path.join(options.stateDir, FILE_NAME)
+  const file = path.join(options.stateDir, SEAL_KEY_FILE)
   const text = (await readIfThere(file)) ?? (await makeKey(file, options.ids))
   return decodeKeys(text.trimEnd(), file)
 }

@@ -3,7 +3,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals, OpenJournal } from '@plat/state'
 import { Bindings, type OwnedTask } from '../../../call/bindings/bindings.ts'
-import { type BindingEvent, type BoundTask, decodeBindingEvent, ownerIn } from '../../../call/bindings/events.ts'
+import { type BindingEvent, type BoundTask, bindingJournal } from '../../../call/bindings/events.ts'
 import type { LookUps } from '../../../call/bindings/look-ups.ts'
 import type { Call, Denial, Identity, Message } from '../../../call/index.ts'
 import type { McpRequest } from '../message.ts'
@@ -65,8 +65,7 @@ export class McpTasks {
   /** Rejects if the journal cannot be read. */
   static async open(options: TasksOptions): Promise<McpTasks> {
     const { config, journals, clock, log, pools } = options
-    const path = `${config.auditPath}.tasks.jsonl`
-    const journal = await journals.open({ name: 'tasks', path, decode: decodeBindingEvent, callerOf: ownerIn })
+    const journal = await journals.open(bindingJournal(config, 'tasks'))
     const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be stored')
     const pool = watchedPool({ name: 'mcp_tasks', observer: pools?.of('mcp_tasks') })
     const bindings = await Bindings.open({ journal, clock, pool, onFault, keptMs: keptMsOf })

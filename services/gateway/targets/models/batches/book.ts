@@ -12,7 +12,7 @@ import {
   PoolFullError,
 } from '@plat/state'
 import { agentOf, type Denial, deny, holdOfBatch, unstored } from '../../../call/index.ts'
-import { type BatchEvent, type BatchUsed, decodeBatchEvent, type StoredBatch } from './events.ts'
+import { type BatchEvent, type BatchUsed, batchesJournal, type StoredBatch } from './events.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 /** Age at which a batch whose results were not read is settled as held, in milliseconds: providers keep results for 29 and 30 days. */
@@ -77,10 +77,7 @@ export class BatchBook {
 
   /** Reads the journal. Rejects if it cannot be read. */
   static async open(options: BatchBookOptions): Promise<BatchBook> {
-    const path = `${options.config.auditPath}.batches.jsonl`
-    const callerOf = (key: string, [event]: readonly BatchEvent[]) =>
-      event?.t === 'created' ? [agentOf(event.batch), `${agentOf(event.batch)}/${event.batch.session}`] : key
-    const journal = await options.journals.open({ name: 'batches', path, decode: decodeBatchEvent, callerOf })
+    const journal = await options.journals.open(batchesJournal(options.config))
     const book = new BatchBook(options, journal)
     await book.#follower.open()
     return book

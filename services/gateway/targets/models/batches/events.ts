@@ -1,6 +1,7 @@
-import { unknownEvent } from '@plat/state'
+import { type JournalSpec, unknownEvent } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { agentOf } from '../../../call/index.ts'
 
 const closed = { additionalProperties: false } as const
 const whole = () => Type.Integer({ minimum: 0 })
@@ -86,4 +87,15 @@ export type BatchEvent = Static<typeof eventSchema>
 export function decodeBatchEvent(value: unknown): BatchEvent {
   if (Check(eventSchema, value)) return value
   throw unknownEvent('an event of a batch', value)
+}
+
+/** The journal of batches at providers. */
+export function batchesJournal({ auditPath }: { readonly auditPath: string }): JournalSpec<BatchEvent> {
+  return {
+    name: 'batches',
+    path: `${auditPath}.batches.jsonl`,
+    decode: decodeBatchEvent,
+    callerOf: (key, [event]) =>
+      event?.t === 'created' ? [agentOf(event.batch), `${agentOf(event.batch)}/${event.batch.session}`] : key,
+  }
 }

@@ -2,7 +2,7 @@ import { type Clock, type PoolObservers, reasonOf, watchedPool } from '@plat/cor
 import type { Log } from '@plat/process'
 import type { Journals, OpenJournal } from '@plat/state'
 import { Bindings } from '../../../call/bindings/bindings.ts'
-import { type BindingEvent, decodeBindingEvent, ownerIn } from '../../../call/bindings/events.ts'
+import { type BindingEvent, bindingJournal } from '../../../call/bindings/events.ts'
 import { type Denial, type Identity, isDenial } from '../../../call/index.ts'
 
 const DAY_MS = 24 * 3600 * 1000
@@ -44,10 +44,7 @@ export class StoredContents {
 
   /** Rejects if a journal cannot be read. */
   static async open({ config, journals, pools, clock, log }: StoredContentsOptions): Promise<StoredContents> {
-    const open = (name: string) => {
-      const path = `${config.auditPath}.${name}.jsonl`
-      return journals.open({ name, path, decode: decodeBindingEvent, callerOf: ownerIn })
-    }
+    const open = (name: 'responses' | 'files') => journals.open(bindingJournal(config, name))
     const onFault = (error: unknown) =>
       log.error({ error: reasonOf(error) }, 'owners of content at model providers could not be stored')
     const ofResponses = await open('responses')
