@@ -6,7 +6,7 @@ import { type Claim, Deliverer, GIVE_UP_AFTER_MS, type Sent } from './courier.ts
 import type { Outbox } from './outbox.ts'
 
 /** How long a replica may need to send one notice, in milliseconds: longer than the time limit of the request. */
-const CLAIM_MS = 60_000
+const CLAIM_MS = 30_000
 /** Interval of the leader's periodic work, in milliseconds. */
 const LOOK_EVERY_MS = 15_000
 /** How long a stop waits for the notices that are being sent, in milliseconds. */
