@@ -76,7 +76,7 @@ test('a notification outlives the replica that queued it, and the leader that co
   await until(() => timesOf(hook, id) > refused, 'the delivery by the replica that is left')
   const [left] = gateways.filter((gateway) => gateway !== maker && gateway !== leader)
   assert.ok(left !== undefined)
-  // What is delivered is marked: another leader does not send it again.
+  // A delivery is marked: another leader does not send it again.
   const next = await shared.start()
   await left.kill()
   await until(() => leads(next), 'the next leader')
