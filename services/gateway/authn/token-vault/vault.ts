@@ -218,6 +218,7 @@ export class Vault implements UserTokens {
         return lasts ? held.credential : notRenewed
       }
       // Another replica renews the token. One that lasts is used meanwhile.
+      if (lasts) held.askAgainAt = clock.now() + ASK_AGAIN_MS
       if (lasts || clock.monotonic() >= endsAt) return noToken
       await new Promise<void>((resolve) => clock.after(LOOK_EVERY_MS, resolve))
       if (this.#parts.accounts.get(found.key) !== found.stored) return null

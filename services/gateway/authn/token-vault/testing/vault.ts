@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { systemIds, TestClock } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
-import { createMemoryJournal, memoryLeases } from '@plat/state'
+import { createMemoryJournal, type Leases, memoryLeases } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import type { Identity } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
@@ -91,8 +91,8 @@ export function tokensOf(clock: TestClock, own: Partial<Tokens> = {}): Tokens {
   }
 }
 
-/** A vault on an in-memory journal with a test clock. */
-export async function scriptedVault(rules: Partial<OwnerRules> = {}) {
+/** A vault on an in-memory journal with a test clock. `shared`: leases that other replicas have as well. */
+export async function scriptedVault(rules: Partial<OwnerRules> = {}, shared?: Leases) {
   const clock = new TestClock()
   const ids = systemIds(clock)
   const dir = tempFolder()
@@ -104,19 +104,20 @@ export async function scriptedVault(rules: Partial<OwnerRules> = {}) {
   const accounts = new Accounts({ journal, envelope, onFault: (fault) => faults.push(fault) })
   await accounts.open()
   const provider = new ScriptedProvider(clock)
+  const leases = shared ?? memoryLeases(clock)
   const records: Rec[] = []
   const vault = new Vault({
     accounts,
     providers: new Map([['hub', provider]]),
     rules: { ...openRules, ...rules },
     connectURL: (name, tenant) => connectURL('https://gateway.example/v1/connect', name, tenant),
-    leases: memoryLeases(clock),
+    leases,
     record: (_, record) => records.push(record),
     clock,
     log: silentLog,
   })
   const owner = { tenant: '', realm: openRules.realm, user: 'ada', provider: 'hub' }
-  return { clock, journal, accounts, provider, vault, records, owner, faults }
+  return { clock, journal, accounts, leases, provider, vault, records, owner, faults }
 }
 
 export const gone = refusal('invalid_grant', 'the provider answered invalid_grant')
