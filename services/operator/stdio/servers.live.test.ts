@@ -220,7 +220,7 @@ test('while the key cannot be read, everything else is rendered, and what stdio 
   assert.equal(exist(), 5)
 })
 
-test('another leader changes nothing, and without the flag servers are refused and keep no objects', async (t) => {
+test('another leader changes nothing, and without the flag servers are refused', async (t) => {
   const { server, exist, operator, start, condition } = await setUp(t)
   await until(() => exist() === 5, 'everything is applied')
   const versions = () => Object.values(PATHS).map((path) => podVersion(server.get(path)))
