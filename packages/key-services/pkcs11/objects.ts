@@ -11,16 +11,22 @@ export type ObjectKind = 'private' | 'secret'
 /** Finds the one token that a key names. Throws when there is none, or more than one. */
 export async function findToken(options: ToolOptions, { token, serial }: Pkcs11Uri): Promise<TokenSlot> {
   const listed = (await runPublic(options, ['--list-token-slots'])).toString('utf8')
-  const slots = listed.split(/^(?=Slot \d)/m).flatMap((text) => {
-    const slot = /^Slot \d+ \((0x[0-9a-f]+)\)/.exec(text)?.[1]
-    if (slot === undefined) return []
-    return [{ slot, label: memberOf(text, 'token label'), serial: memberOf(text, 'serial num') }]
-  })
-  const fitting = slots.filter((one) => fits(token, one.label) && fits(serial, one.serial) && one.serial !== '')
+  const fitting = tokensIn(listed).filter(
+    (one) => fits(token, one.label) && fits(serial, one.serial) && one.serial !== '',
+  )
   const [first, second] = fitting
   if (first === undefined) throw new Error('no token of this name is there')
   if (second !== undefined) throw new RefusedError('several tokens fit: add serial=<number> to the URI')
   return first
+}
+
+/** Returns the tokens of a listing. */
+export function tokensIn(listed: string): readonly (TokenSlot & { readonly label: string })[] {
+  return listed.split(/^(?=Slot \d)/m).flatMap((text) => {
+    const slot = /^Slot \d+ \((0x[0-9a-f]+)\)/.exec(text)?.[1]
+    if (slot === undefined) return []
+    return [{ slot, label: memberOf(text, 'token label'), serial: memberOf(text, 'serial num') }]
+  })
 }
 
 function fits(wanted: string | null, found: string): boolean {
@@ -45,10 +51,23 @@ const HEADS: Readonly<Record<ObjectKind, RegExp>> = {
 export async function findKey(
   options: ToolOptions,
   { slot }: TokenSlot,
-  { object, id }: Pkcs11Uri,
+  key: Pkcs11Uri,
   kind: ObjectKind,
 ): Promise<string> {
   const listed = (await runTool(options, ['--slot', slot, '--list-objects'])).toString('utf8')
+  const [first, second] = keysIn(listed, key, kind)
+  const what = kind === 'private' ? 'private key' : 'AES key of 256 bits'
+  if (first === undefined) throw new RefusedError(`the token has no ${what} of this name`)
+  if (second !== undefined) throw new RefusedError(`several keys fit: add id=%<hex> to the URI`)
+  return first
+}
+
+/** Returns the ids of the keys of a listing that fit, in hexadecimal. */
+export function keysIn(
+  listed: string,
+  { object, id }: Pick<Pkcs11Uri, 'object' | 'id'>,
+  kind: ObjectKind,
+): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const text of listed.split(/^(?=\S)/m)) {
     if (!HEADS[kind].test(text)) continue
@@ -56,9 +75,5 @@ export async function findKey(
     if (fits(object, memberOf(text, 'label')) && fits(id, foundId) && /^(?:[0-9a-f]{2})+$/.test(foundId))
       ids.add(foundId)
   }
-  const [first, second] = ids
-  const what = kind === 'private' ? 'private key' : 'AES key of 256 bits'
-  if (first === undefined) throw new RefusedError(`the token has no ${what} of this name`)
-  if (second !== undefined) throw new RefusedError(`several keys fit: add id=%<hex> to the URI`)
-  return first
+  return ids
 }

@@ -6,7 +6,8 @@ import { readText } from '@plat/config'
 const TOOL = 'pkcs11-tool'
 /** Time limit of one run, in milliseconds. */
 const RUN_MS = 6_000
-const MAX_OUTPUT_BYTES = 256 * 1024
+/** Largest output of one run, in bytes. */
+export const MAX_OUTPUT_BYTES = 256 * 1024
 const MAX_PIN_BYTES = 1024
 /** Variable of `pkcs11-tool` that holds the PIN: arguments of a process are public on its machine. */
 const PIN_VARIABLE = 'PLAT_PKCS11_TOOL_PIN'

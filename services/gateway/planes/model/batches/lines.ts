@@ -9,10 +9,19 @@ export class LineTooLongError extends Error {
   }
 }
 
-/** Splits bytes into lines, without their ends; each byte is copied at most once. */
+/** Bytes of the first buffer for the beginning of a line; it doubles as often as the line needs. */
+const FIRST_BYTES = 4096
+/** A larger buffer is not kept for the next line, in bytes. */
+const KEPT_BYTES = 64 * 1024
+
+/**
+ * Splits bytes into lines, without their ends. The beginning of a line is held in one buffer: an array of its pieces would take a hundred times its
+ * bytes when they arrive one by one.
+ */
 export class LineSplitter {
   readonly #maxBytes: number
-  #pieces: Uint8Array[] = []
+  #held: Buffer = Buffer.alloc(0)
+  /** Bytes in use of the buffer. */
   #size = 0
 
   constructor(maxBytes: number) {
@@ -36,17 +45,22 @@ export class LineSplitter {
 
   #keep(piece: Uint8Array): void {
     if (piece.length === 0) return
-    this.#size += piece.length
-    if (this.#size > this.#maxBytes) throw new LineTooLongError(this.#maxBytes)
-    // A copy: the buffer of a read also has bytes of other lines.
-    this.#pieces.push(Uint8Array.from(piece))
+    const size = this.#size + piece.length
+    if (size > this.#maxBytes) throw new LineTooLongError(this.#maxBytes)
+    if (size > this.#held.length) {
+      const grown = Buffer.allocUnsafe(Math.max(size, 2 * this.#held.length, FIRST_BYTES))
+      this.#held.copy(grown, 0, 0, this.#size)
+      this.#held = grown
+    }
+    this.#held.set(piece, this.#size)
+    this.#size = size
   }
 
   #line(last: Uint8Array): Uint8Array {
     if (this.#size + last.length > this.#maxBytes) throw new LineTooLongError(this.#maxBytes)
-    const line = this.#pieces.length === 0 ? last : Buffer.concat([...this.#pieces, last])
-    this.#pieces = []
+    const line = this.#size === 0 ? last : Buffer.concat([this.#held.subarray(0, this.#size), last])
     this.#size = 0
+    if (this.#held.length > KEPT_BYTES) this.#held = Buffer.alloc(0)
     return line.at(-1) === CR ? line.subarray(0, -1) : line
   }
 }
