@@ -115,6 +115,14 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     AUTHORITY,
     'a tenant key is valid only for its namespaces, and calls of a revoked tenant are refused',
   ],
+  'a file at a provider under another spelling of its id': [
+    `${GATEWAY}/planes/model/stored/spellings.live.test.ts`,
+    'no spelling of its id leads another caller to a file, or a request to its provider',
+  ],
+  'a cursor of a list that names a file of another caller': [
+    `${GATEWAY}/planes/model/stored/spellings.live.test.ts`,
+    'a cursor that names a file of another caller reveals nothing about it',
+  ],
   'delegations and forks that outlive the agent that is revoked': [
     AUTHORITY,
     'revoking an agent or a session ends its delegations and forks, also with tokens issued since',
@@ -307,6 +315,22 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
   'a user who is revoked while the key service of connected accounts is unavailable': [
     `${GATEWAY}/authn/token-vault/key-service.live.test.ts`,
     'accounts of users who are revoked while the key service is away are removed when it is back',
+  ],
+  'a legal hold that is made while a segment is about to leave': [
+    `${GATEWAY}/composition/retention-attacks.live.test.ts`,
+    'a hold that is made while a segment is about to leave keeps every file that is there when it is in force',
+  ],
+  'a segment whose file cannot be removed': [
+    `${GATEWAY}/composition/retention-attacks.live.test.ts`,
+    'a file that cannot be removed is logged and counted at each pass, and is removed when it can be',
+  ],
+  'a task that is requested at one replica as soon as another one created it': [
+    `${GATEWAY}/planes/mcp/tasks/replicas.live.test.ts`,
+    'a task is known at another replica as soon as its client has its id',
+  ],
+  'guessed ids of tasks, each of which reads the database': [
+    `${GATEWAY}/planes/mcp/tasks/replicas.live.test.ts`,
+    'a task of another session stays unknown there, and guessed ids read the database within a share only',
   ],
   'an error of the gateway that is not logged': [`${GATEWAY}/planes/bugs.test.ts`, 'a bug of the gateway in '],
   'a ledger whose end was cut off': [

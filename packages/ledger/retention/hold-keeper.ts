@@ -57,9 +57,14 @@ export class HoldKeeper {
     })
   }
 
-  #queued<T>(change: (holds: readonly LegalHold[]) => Promise<T>): Promise<T> {
-    const done = this.#running.then(async () => await change(await readLegalHolds(this.#options.ledgerPath)))
+  /** Runs work during which no hold is made or released. Holds that were made before are in force for it. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#running.then(work)
     this.#running = done.catch(() => {})
     return done
+  }
+
+  #queued<T>(change: (holds: readonly LegalHold[]) => Promise<T>): Promise<T> {
+    return this.exclusively(async () => await change(await readLegalHolds(this.#options.ledgerPath)))
   }
 }

@@ -76,9 +76,9 @@ export async function setUp(t: TestContext, own: SetUp) {
   const clouds = { aws: () => assert.fail(), azure: () => assert.fail(), gcp: () => assert.fail() }
   const sinks = await startAuditSinks({ ...shared, head: () => ledger.head(), dialer, clouds })
   t.after(() => sinks.close())
-  const start = () => {
+  const start = (change: Partial<Pick<RetentionOptions, 'ledger' | 'list'>> = {}) => {
     const retention = createRetention({
-      ...{ ...shared, ...audit.segments, checkpoints: audit.checkpoints, ledger, evidence },
+      ...{ ...shared, ...audit.segments, checkpoints: audit.checkpoints, ledger, evidence, ...change },
       received: { sinks: () => sinks.delivered(), collector, anchors },
       archive: createArchive(auditRetention, { dialer, clouds, clock: systemClock }),
     })

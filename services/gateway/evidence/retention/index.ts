@@ -21,7 +21,8 @@ export function createRetention(options: RetentionOptions): Retention {
   const path = config.auditPath
   const stop = new AbortController()
   const compressor = config.auditSegmentCompression === 'none' ? null : new Compressor(options)
-  const leaver = new Leaver(options)
+  const holds = holdsOf(options)
+  const leaver = new Leaver(options, holds.keeper)
   let running: Promise<void> | null = null
   let isDue = false
 
@@ -52,7 +53,7 @@ export function createRetention(options: RetentionOptions): Retention {
   const stopTimer = clock.every(PASS_MS, start)
   start()
   return {
-    holds: holdsOf(options),
+    holds,
     async close() {
       stop.abort()
       stopTimer()

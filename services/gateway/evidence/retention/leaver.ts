@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { rfc3339 } from '@plat/core'
 import {
   coveredBy,
+  type HoldKeeper,
   type LedgerSegment,
   LedgerSequence,
   leave,
@@ -38,12 +39,14 @@ interface Pass {
  */
 export class Leaver {
   readonly #options: RetentionOptions
+  readonly #keeper: Pick<HoldKeeper, 'exclusively'>
   readonly #held: HeldSegments
   readonly #metrics: RetentionMetrics
   readonly #damaged = new Set<number>()
 
-  constructor(options: RetentionOptions) {
+  constructor(options: RetentionOptions, keeper: Pick<HoldKeeper, 'exclusively'>) {
     this.#options = options
+    this.#keeper = keeper
     this.#held = new HeldSegments(options.config.auditPath, options.evidence)
     this.#metrics = createRetentionMetrics(options.metrics, options.tenant)
   }
@@ -55,8 +58,8 @@ export class Leaver {
     let here: readonly Here[] = []
     try {
       const listed = await segmentsOf(auditPath)
-      await removeLeftovers({ ...this.#options, ledgerPath: auditPath, files: null }, listed)
       here = await sizesOf(auditPath, listed)
+      await removeLeftovers({ ...this.#options, ledgerPath: auditPath, files: null }, listed)
       if (auditRetention.archive !== 'none') here = await this.#pass(here, listed, { state, signal })
     } catch (error) {
       if (!signal.aborted) this.#metrics.failed()
@@ -91,12 +94,15 @@ export class Leaver {
         this.#noteDamage(one.segment, reason.problem)
       } else if (checkpoint !== null) {
         const archive = await this.#archive(one.segment)
-        // Copying takes time: it may be held by now.
-        await this.#held.load(listed)
-        if ((await this.#held.reasonToStay(one.segment, signal)) === null && !signal.aborted) {
+        // Copying takes time: it may be held by now. A hold that is made from here on is made after the segment left.
+        const hasLeft = await this.#keeper.exclusively(async () => {
+          await this.#held.load(listed)
+          if ((await this.#held.reasonToStay(one.segment, signal)) !== null || signal.aborted) return false
           await this.#leave(one.segment, checkpoint, archive)
-          stay = stay.filter((other) => other !== one)
-        } else if (!signal.aborted) state.held++
+          return true
+        })
+        if (hasLeft) stay = stay.filter((other) => other !== one)
+        else if (!signal.aborted) state.held++
       }
     }
     return stay

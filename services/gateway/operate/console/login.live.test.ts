@@ -92,6 +92,45 @@ test('a login of another browser, changed or used, begins no session', async (t)
   assert.notEqual(cookies()['__Host-plat-console'], first, 'a login renews the secret')
 })
 
+test('a code is redeemed only in the login and for the issuer that it was issued for, and no invented cookie is adopted', async (t) => {
+  const { browser, cookies, gateway, page, here, session } = await setUp(t)
+  const isBack = ({ origin }: URL) => origin === ORIGIN
+  const failed = `${ORIGIN}/console/#login-error=failed`
+  const begin = async (one: Browser, person: string) => {
+    await one.open(`${ORIGIN}/console/login`)
+    return (await passAs(one, people, person, isBack)).url
+  }
+  const attacker = new Browser({ [ORIGIN]: gateway.adminUrl })
+  const [theirs, mine] = [await begin(attacker, 'eve'), await begin(browser, 'ada')]
+  const changed = (change: (query: URLSearchParams) => void, of = mine) => {
+    const url = new URL(of)
+    change(url.searchParams)
+    return url
+  }
+  for (const [attack, url] of Object.entries({
+    'the code of another person': changed((query) => query.set('code', theirs.searchParams.get('code') ?? '')),
+    'the whole response to another browser': theirs,
+    'another issuer': changed((query) => query.set('iss', 'https://evil.example')),
+    'two states': changed((query) => query.append('state', theirs.searchParams.get('state') ?? '')),
+    'no code': changed((query) => query.delete('code')),
+    'an error beside the code': changed((query) => query.set('error', 'access_denied')),
+  })) {
+    assert.equal((await browser.open(url)).url.href, failed, attack)
+    assert.equal(cookies()['__Host-plat-console'], undefined, attack)
+    assert.equal((await session()).status, 401, attack)
+  }
+  const invented = `__Host-plat-console=${'A'.repeat(43)}`
+  const begun = await page('GET', '/console/login', { headers: here, cookie: invented })
+  const lines = begun.headers['set-cookie'] ?? []
+  assert.ok(lines.length > 0)
+  for (const line of lines) {
+    for (const flag of ['HttpOnly', 'Secure', 'Path=/']) assert.ok(line.includes(flag), line)
+    assert.match(line, /SameSite=(?:Lax|Strict)/)
+    assert.ok(!line.includes('A'.repeat(43)))
+  }
+  assert.equal((await page('GET', '/console/session', { headers: here, cookie: invented })).status, 401)
+})
+
 test('a peer that redeems invented codes without end is slowed down and then refused, since each is a request to the provider', async (t) => {
   const { page, here } = await setUp(t)
   const begun = await page('GET', '/console/login', { headers: here })
