@@ -68,6 +68,7 @@ export const PARSERS = {
   revocations: 'services/gateway/decide/revocations/format.ts',
   cookies: 'services/gateway/authn/token-vault/flow/browser.ts',
   'events of the gateway': 'services/gateway/operate/events/routes.ts',
+  'messages of viewers': 'services/gateway/operate/live-view/rfb/viewer-messages.ts',
   'list cursors': 'services/gateway/admin/page.ts',
   'messages of MCP': 'services/gateway/planes/mcp/read.ts',
   'responses of MCP': 'services/gateway/planes/mcp/frames/response.ts',

@@ -19,7 +19,9 @@ test('it has every route of the table, with parameters and roles, and no other',
   const found = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
   )
-  const expected = Object.keys(adminRoutes).map((route) => route.replaceAll(/\/:(\w+)/g, '/{$1}').replace('/*', '/{path}'))
+  const expected = Object.keys(adminRoutes).map((route) =>
+    route.replaceAll(/\/:(\w+)/g, '/{$1}').replace('/*', '/{path}'),
+  )
   assert.deepEqual(found.map(({ name }) => name).toSorted(), expected.toSorted())
   assert.ok(
     found.some(({ name }) => name === 'POST /v1/admin/config:bundle'),

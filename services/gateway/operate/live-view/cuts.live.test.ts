@@ -136,3 +136,15 @@ test('a viewer that does not speak the protocol is closed, and nothing of it is 
   assert.ok([1009, 4003].includes((await long.closed).code))
   assert.deepEqual([rfb.messages, rfb.problems], [[], []])
 })
+
+test('a viewer that sends the handshake and its messages at once is served like any other', async (t) => {
+  const { open, rfb } = await setUpViews(t)
+  const viewer = await open('watch')
+  if (!('greet' in viewer)) assert.fail()
+  const handshake = Buffer.concat([Buffer.from('RFB 003.008\n'), Buffer.from([1, 0])])
+  viewer.send(Buffer.concat([handshake, pointerEvent(), updateRequest()]))
+  await until(() => rfb.messages.length === 1, 'the request')
+  assert.deepEqual(rfb.messages[0]?.bytes, updateRequest())
+  // Whether the screen is shared is the gateway's choice: this viewer would have ended all others.
+  assert.deepEqual(rfb.shared, [1])
+})
