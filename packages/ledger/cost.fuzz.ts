@@ -1,5 +1,7 @@
+import { constants, zstdCompressSync } from 'node:zlib'
 import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
 import { json, text } from '../../test/fuzz/families.ts'
+import { openChunk } from './copy/chunk.ts'
 import { verifyEvidence } from './evidence/verify.ts'
 import { FollowedChain } from './followed/followed-chain.ts'
 import { readRawLine } from './format.ts'
@@ -9,7 +11,7 @@ import { verifyReceipt } from './proof/receipt.ts'
 import { selectorOf } from './search/filter.ts'
 import { followSegment, readSegment } from './segment/segment.ts'
 import { asyncFiles } from './sequence/files.ts'
-import { readFrameTable, writeFrameTable } from './sequence/frame-table.ts'
+import { readFrameTable, WINDOW_LOG, writeFrameTable } from './sequence/frame-table.ts'
 import { loadSegments } from './sequence/segment-list.ts'
 
 const KIB = 1024
@@ -106,6 +108,17 @@ const rows: readonly Row[] = [
     run: (input) => {
       const text = async (path: string) => (path.endsWith('.segments.json') ? input : null)
       return loadSegments('/nowhere/ledger.jsonl', { ...asyncFiles, text, version: async () => null })
+    },
+  },
+  {
+    parser: 'chunks of copies',
+    limit: MIB,
+    families: lines,
+    prepare: (input) => {
+      const bytes = Buffer.byteLength(input)
+      const place = { first: 1, last: 2, prev: '0'.repeat(64), hash: '0'.repeat(64), position: 0 }
+      const data = zstdCompressSync(input, { params: { [constants.ZSTD_c_windowLog]: WINDOW_LOG } })
+      return () => openChunk({ ...place, bytes, data }).catch(() => null)
     },
   },
   {

@@ -1,5 +1,10 @@
 export { type Capture, capturePath, openCapture, sealCapture } from './capture/capture.ts'
 export type { Damage } from './chain.ts'
+export { CopyDamagedError, compressChunk, openChunk } from './copy/chunk.ts'
+export { type LocalLedger, localLedger, whyDiverged } from './copy/compare.ts'
+export { type CopySource, copyFiles, copyPath } from './copy/copy-files.ts'
+export { ChunkCutter, type CopyEnd, type CutChunk, listed, NotContinuedError } from './copy/cutter.ts'
+export { type Rebuilt, rebuildLedger, rebuildRecorded, unfinishedRebuild } from './copy/rebuild.ts'
 export { type EvidenceQuery, type Gathered, gatherEvidence, type NotGathered } from './evidence/gather.ts'
 export { type EvidenceHead, readEvidenceHead, sealEvidence } from './evidence/object.ts'
 export {
@@ -15,7 +20,7 @@ export { FollowedChain, type FollowFault } from './followed/followed-chain.ts'
 export { FollowedFile, type FollowedPosition, type Look } from './followed/followed-file.ts'
 export { PositionFile } from './followed/position-file.ts'
 export { holdsOf, settledOf } from './holds.ts'
-export type { LedgerMoment } from './moment.ts'
+export type { LedgerLine, LedgerMoment } from './moment.ts'
 export {
   anchorRecord,
   isLogAnchor,
@@ -29,6 +34,7 @@ export { type CheckpointBody, type CheckpointKeys, signCheckpoint } from './proo
 export { TreeKeeper } from './proof/keeper.ts'
 export { isSignedBy, readNote, type SignedNote, signNote } from './proof/note.ts'
 export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyReceipt } from './proof/receipt.ts'
+export { receiptOfCopy } from './proof/receipt-of-copy.ts'
 export {
   checkpointsPath,
   keysPath,
@@ -54,6 +60,14 @@ export {
   writeLegalHolds,
 } from './retention/legal-holds.ts'
 export { earliestOf, FILTER_MEMBERS, type RecordFilter, type Selector, selectorOf } from './search/filter.ts'
+export {
+  type FleetCursor,
+  type FleetPage,
+  fleetPage,
+  type PagedLedger,
+  readFleetCursor,
+  writeFleetCursor,
+} from './search/fleet-page.ts'
 export { leftRecords } from './search/left-records.ts'
 export { type LedgerQuery, ledgerPage, newestFirst, searchLedger } from './search/page.ts'
 
@@ -78,7 +92,7 @@ export {
   signSeal,
   signSegmentReceipt,
 } from './segment/statement.ts'
-export { replaceText } from './sequence/files.ts'
+export { replaceText, type SourceFiles } from './sequence/files.ts'
 export { openCallsOf } from './sequence/open-call-records.ts'
 export { scanPresent } from './sequence/scan.ts'
 export { type LedgerSegment, segmentPath, segmentsPath } from './sequence/segment-entry.ts'

@@ -45,5 +45,13 @@ export type { MovableState, MovedKind, MoveOptions } from './postgres/move/move.
 export { openPostgresOnceSets, type PostgresOptions } from './postgres/once-sets.ts'
 export { readDsn, StateUnreachableError } from './postgres/pool.ts'
 export type { PostgresState } from './postgres/state.ts'
+export type {
+  CopyOwner,
+  LedgerCopies,
+  LedgerCopy,
+  Shipped,
+  ShippedChunk,
+  StoredChunk,
+} from './postgres/tables/ledger-copies.ts'
 export { moveStateToPostgres, openPostgresState } from './postgres-state.ts'
 export { countedJournal, withShares } from './shared-appends.ts'

@@ -340,6 +340,14 @@ export const gatewayMetricRows = [
     plat_gateway_audit_damaged_segments: gauge(
       'Segments of the ledger that were found damaged since the start, the active one included',
     ),
+    plat_gateway_audit_copy_lag: gauge('Durable records that the copies in the state database do not have yet'),
+    plat_gateway_audit_copy_lag_seconds: gauge('Time since the copy that is furthest behind had all durable records'),
+    plat_gateway_audit_copies_stuck: gauge(
+      'Ledgers that cannot be copied to the state database until somebody acts: another process writes the copy, or it differs',
+    ),
+    plat_gateway_audit_copies_damaged: gauge(
+      'Copies of the ledgers of other replicas that are not what was written, as this gateway found them',
+    ),
     plat_gateway_audit_errors_total: counter('Ledger records that could not be made durable'),
     plat_gateway_audit_commit_seconds: histogram(
       'Time of one durable commit, however many records it holds',

@@ -31,6 +31,7 @@ export const PARSERS = {
   'tables of compressed segments': 'packages/ledger/sequence/frame-table.ts',
   notes: 'packages/ledger/proof/note.ts',
   receipts: 'packages/ledger/proof/receipt.ts',
+  'chunks of copies': 'packages/ledger/copy/chunk.ts',
   'lists of segments': 'packages/ledger/sequence/segment-list.ts',
   segments: 'packages/ledger/segment/segment.ts',
   'answers of AWS KMS': 'packages/key-services/kms.ts',

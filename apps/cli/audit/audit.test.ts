@@ -61,8 +61,8 @@ test('verify reads every ledger in a folder of tenants, and answers with the wor
   }
   assert.equal(await auditVerify({ path: tenants, output: 'table' }, output), 0)
   assert.deepEqual(
-    printed.filter((line) => line.startsWith('tenant')),
-    ['tenant blue:', 'tenant red:'],
+    printed.filter((line) => line.startsWith('ledger ') && line.endsWith(':')),
+    ['ledger blue:', 'ledger red:'],
   )
   damage()
   writeFileSync(join(tenants, 'red', 'audit.jsonl'), readFileSync(path))

@@ -40,6 +40,7 @@ export function addAudit(plat: Command): void {
       ])
       await exitWith(auditVerify({ ...options, ...(await findLedger(path, options.dir)) }, terminal))
     })
+  addPull(audit)
   addTail(audit)
   addGrep(audit)
   addExport(audit)
@@ -78,6 +79,21 @@ function addFilters(command: Command): Command {
     .option('--agent <name>', 'only records of this agent: assistant, or default/assistant')
     .option('--denied', 'only refusals')
     .option('--calls', 'one line for each call: how it ended')
+}
+
+function addPull(audit: Command): void {
+  audit
+    .command('pull')
+    .argument('<folder>', 'the folder to create')
+    .summary('copy the ledgers of all replicas into a folder, to verify them elsewhere')
+    .description(
+      'Copies the ledgers of all replicas of the gateway, one folder each. plat audit verify <folder> -key <file> verifies them with only the public key.',
+    )
+    .addOption(dir())
+    .action(async (folder: string, options: { readonly dir?: string }) => {
+      const { auditPull } = await import('./pull.ts')
+      await exitWith(auditPull({ ...options, folder }, terminal))
+    })
 }
 
 function addTail(audit: Command): void {

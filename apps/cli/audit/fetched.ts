@@ -8,7 +8,7 @@ import { admin, adminList } from '../shared/admin-api.ts'
 import type { GatewayEnv } from '../shared/home.ts'
 import { headSeq, recordsFrom } from '../shared/ledger-source.ts'
 import { CommandError } from '../shared/output.ts'
-import { isLedgerRecord } from '../shared/record.ts'
+import { isLedgerRecord, type LedgerRecord } from '../shared/record.ts'
 
 /** Bytes that are written at once. */
 const WRITE_BYTES = 1024 * 1024
@@ -25,7 +25,7 @@ export async function withFetchedLedger<T>(env: GatewayEnv, use: (path: string) 
     const path = join(folder, 'audit.jsonl')
     // Records that are added meanwhile are left out, and so are the checkpoints that cover them.
     const head = await headSeq(env)
-    await writeRecords(env, path, head)
+    await writeRecords(path, recordsFrom(env, 0, head))
     const checkpoints = await adminList(env, '/v1/audit/checkpoints', isLedgerRecord)
     const lines = checkpoints.filter(({ seq }) => seq <= head).toReversed()
     await writeFile(checkpointsPath(path), lines.map((line) => `${JSON.stringify(line)}\n`).join(''), { mode: 0o600 })
@@ -42,18 +42,19 @@ function hasKeys(value: unknown): boolean {
 }
 
 /** A role in one namespace shows only part of the records, which would look like a ledger with missing ones. */
-async function requireWholeLedger(env: GatewayEnv): Promise<void> {
+export async function requireWholeLedger(env: GatewayEnv): Promise<void> {
   const who = await admin(env, 'GET', '/v1/whoami')
   if (isWhoami(who) && who.roles.some((role) => role === 'auditor' || role === 'admin')) return
   throw new CommandError('verifying a whole ledger needs the role auditor in all namespaces (adminAuth.roles)')
 }
 
-async function writeRecords(env: GatewayEnv, path: string, head: number): Promise<void> {
+/** Writes records as lines of a new file. */
+export async function writeRecords(path: string, records: AsyncIterable<LedgerRecord>): Promise<void> {
   const file = await open(path, 'wx', 0o600)
   try {
     let lines: string[] = []
     let bytes = 0
-    for await (const record of recordsFrom(env, 0, head)) {
+    for await (const record of records) {
       const line = `${JSON.stringify(record)}\n`
       lines.push(line)
       bytes += line.length

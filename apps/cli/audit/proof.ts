@@ -61,9 +61,10 @@ async function readReceiptOf(path: string, seq: number): ReturnType<typeof recei
   return typeof receipt === 'object' && receipt !== null ? receipt : receiptFromLedger(path, seq)
 }
 
-/** The receipt of a record by the admin API. @throws AdminRefusalError `not_found` likewise */
-export async function fetchReceipt(env: GatewayEnv, seq: number): Promise<object> {
-  const receipt = await admin(env, 'GET', `/v1/audit/proof/${seq}`)
+/** The receipt of a record by the admin API; `ledgerId`: of another replica. @throws AdminRefusalError `not_found` likewise */
+export async function fetchReceipt(env: GatewayEnv, seq: number, ledgerId?: string): Promise<object> {
+  const query = ledgerId === undefined ? '' : `?replica=${encodeURIComponent(ledgerId)}`
+  const receipt = await admin(env, 'GET', `/v1/audit/proof/${seq}${query}`)
   if (isObject(receipt) && typeof receipt.line === 'string') return receipt
   throw new CommandError('the response of the gateway is not a receipt')
 }

@@ -13,10 +13,11 @@ import {
 import { placeOfRule } from '../policy/trial.ts'
 import { AdminRefusalError, admin } from '../shared/admin-api.ts'
 import { decisionRecords, decisionRows } from '../shared/decision.ts'
-import type { LedgerSource } from '../shared/ledger-source.ts'
+import type { LedgerSource, SourceRecord } from '../shared/ledger-source.ts'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
 import { printData, printObject } from '../shared/print.ts'
 import { fetchReceipt } from './proof.ts'
+import { replicaLedgers } from './pull.ts'
 
 export type AuditShowOptions = LedgerSource & {
   readonly id: string
@@ -46,8 +47,11 @@ export async function auditShow(
 ): Promise<number> {
   const { id, file, output: format } = options
   const records = await decisionRecords(options, id)
-  const last = Math.max(...records.map(({ seq }) => seq))
-  const proof = await proofOf(options, last, env)
+  // Records of a call can be in the ledgers of several replicas: they are in the order of their times.
+  const record = records.at(-1)
+  if (record === undefined) throw new CommandError(`${id} has no record`)
+  const { seq: last } = record
+  const proof = await proofOf(options, record, env)
   const rows = decisionRows(records, true)
   const { policy = null, rule = null } = rows
   const place = file === undefined || policy === null ? null : await placeOfRule(file, { policy, rule })
@@ -63,8 +67,9 @@ export async function auditShow(
   return exitCode
 }
 
-async function proofOf(options: AuditShowOptions, seq: number, env: NodeJS.ProcessEnv): Promise<Proof> {
-  const receipt = 'env' in options ? await fetched(options, seq) : await besideLedger(options.path, seq)
+async function proofOf(options: AuditShowOptions, record: SourceRecord, env: NodeJS.ProcessEnv): Promise<Proof> {
+  const { seq } = record
+  const receipt = 'env' in options ? await fetched(options, record) : await besideLedger(options.path, seq)
   if (typeof receipt === 'string') return { receipt: null, state: 'uncovered', text: receipt }
   const trust = await trustOf(options, env)
   const found = verifyReceipt(receipt, trust)
@@ -79,11 +84,21 @@ async function proofOf(options: AuditShowOptions, seq: number, env: NodeJS.Proce
 const UNCOVERED = 'no checkpoint covers it yet'
 
 /** Returns a reason instead when there is none. */
-async function fetched({ env }: Extract<LedgerSource, { env: unknown }>, seq: number): Promise<object | string> {
-  return await fetchReceipt(env, seq).catch((error: unknown) => {
-    if (error instanceof AdminRefusalError && error.code === 'not_found') return UNCOVERED
-    throw error
-  })
+async function fetched(
+  { env }: Extract<LedgerSource, { env: unknown }>,
+  { seq, rec, text }: SourceRecord,
+): Promise<object | string> {
+  const ledgers = await replicaLedgers(env)
+  // Host names change, and several ledgers can have one.
+  const named = ledgers.filter(({ replica }) => replica === rec.replica)
+  for (const { ledgerId } of named.length === 0 ? ledgers : named) {
+    const receipt = await fetchReceipt(env, seq, ledgerId).catch((error: unknown) => {
+      if (error instanceof AdminRefusalError && error.code === 'not_found') return null
+      throw error
+    })
+    if (receipt !== null && 'line' in receipt && receipt.line === text) return receipt
+  }
+  return UNCOVERED
 }
 
 /** Reads the tree beside the ledger: without it, a receipt needs a read of the whole ledger. */

@@ -66,22 +66,20 @@ export async function auditVerify(
   const ledgers = await ledgersIn(options.path)
   if (ledgers === null) return verifyFile(options, BESIDE, output, { screen, env })
   let worst = 0
-  for (const { tenant, path } of ledgers) {
-    if (options.output === 'table') output.out(`tenant ${tenant}:`)
+  for (const { name, path } of ledgers) {
+    if (options.output === 'table') output.out(`ledger ${name}:`)
     worst = Math.max(worst, await verifyFile({ ...options, path }, BESIDE, output, { screen, env }))
   }
   return worst
 }
 
-/** Ledgers of tenants in a folder, by name; null: the path is not of a folder, or the folder has none. */
-async function ledgersIn(
-  folder: string,
-): Promise<readonly { readonly tenant: string; readonly path: string }[] | null> {
+/** Ledgers of tenants or replicas in a folder, by name; null: the path is not of a folder, or the folder has none. */
+async function ledgersIn(folder: string): Promise<readonly { readonly name: string; readonly path: string }[] | null> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   const found = entries
     .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'audit.jsonl')))
-    .map(({ name }) => ({ tenant: name, path: join(folder, name, 'audit.jsonl') }))
-  return found.length === 0 ? null : found.toSorted((one, other) => (one.tenant < other.tenant ? -1 : 1))
+    .map(({ name }) => ({ name, path: join(folder, name, 'audit.jsonl') }))
+  return found.length === 0 ? null : found.toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
 async function verifyFile(

@@ -15,8 +15,15 @@ export async function decisionRecords(source: LedgerSource, id: string): Promise
   const approval = records.map(({ rec }) => textOf(rec.approval)).find((one) => one !== '')
   if (approval === undefined) return records
   const about = await selected(source, { kind: 'approval', text: approval }, { id: approval, isEnd: () => false })
-  const all = new Map([...about, ...records].map((record) => [record.seq, record]))
-  return [...all.values()].toSorted((one, other) => one.seq - other.seq)
+  // Ledgers of several replicas can have records of one number.
+  const all = new Map([...about, ...records].map((record) => [record.text, record]))
+  return [...all.values()].toSorted(byTime)
+}
+
+/** Records of one ledger in their order, those of several by their times. */
+function byTime(one: SourceRecord, other: SourceRecord): number {
+  const [at, otherAt] = [textOf(one.rec.at), textOf(other.rec.at)]
+  return at === otherAt ? one.seq - other.seq : at < otherAt ? -1 : 1
 }
 
 async function recordsOfCall(source: LedgerSource, id: string): Promise<readonly SourceRecord[]> {

@@ -33,6 +33,8 @@ export function eventOf(rec: LedgerRecord['rec']): string {
 /** The subject of a record that does not belong to a call. */
 function detailOf(rec: LedgerRecord['rec']): string {
   if (rec.kind === 'gap') return `${String(rec.count)} records missing: ${textOf(rec.reason)}`
+  if (rec.kind === 'recovered' && rec.copySeq !== undefined)
+    return `rebuilt from the copy up to record ${String(rec.copySeq)}: ${textOf(rec.reason)}`
   if (rec.kind === 'recovered') return `${String(rec.bytes)} bytes kept in ${textOf(rec.file)}`
   // Before a change is made its record has no status yet.
   if (rec.kind === 'admin')

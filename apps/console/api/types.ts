@@ -266,15 +266,21 @@ export interface Api {
     readonly body: undefined
     readonly result: { readonly seq: number; readonly hash: string; readonly checkpoint: { readonly [name: string]: unknown } | null; readonly damagedSegments: readonly ({ readonly first: number; readonly last: number; readonly problem: string })[] }
   }
+  'GET /v1/audit/replicas': {
+    readonly params: {  }
+    readonly query: { readonly tenant?: string; readonly limit?: number; readonly cursor?: string }
+    readonly body: undefined
+    readonly result: { readonly items: readonly ({ readonly replica: string; readonly ledgerId: string; readonly isHere: boolean; readonly seq: number; readonly hash: string; readonly copiedAt: string | null; readonly problem: string | null })[]; readonly nextCursor: string | null }
+  }
   'GET /v1/audit/records': {
     readonly params: {  }
-    readonly query: { readonly tenant?: string; readonly from?: string; readonly to?: string; readonly order?: "oldest" | "newest"; readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly server?: string; readonly tool?: string; readonly call?: string; readonly kind?: string; readonly denied?: boolean; readonly calls?: boolean; readonly text?: string; readonly limit?: number; readonly cursor?: string }
+    readonly query: { readonly tenant?: string; readonly replica?: string; readonly from?: string; readonly to?: string; readonly order?: "oldest" | "newest"; readonly namespace?: string; readonly agent?: string; readonly session?: string; readonly user?: string; readonly server?: string; readonly tool?: string; readonly call?: string; readonly kind?: string; readonly denied?: boolean; readonly calls?: boolean; readonly text?: string; readonly limit?: number; readonly cursor?: string }
     readonly body: undefined
     readonly result: { readonly items: readonly ({ readonly seq: number; readonly hash: string; readonly prev: string; readonly rec: { readonly kind: string; readonly at: string }; readonly v: 1 })[]; readonly nextCursor: string | null }
   }
   'GET /v1/audit/proof/{seq}': {
     readonly params: { readonly seq: string }
-    readonly query: { readonly tenant?: string }
+    readonly query: { readonly tenant?: string; readonly replica?: string }
     readonly body: undefined
     readonly result: { readonly seq: number; readonly line: string; readonly checkpoint: { readonly [name: string]: unknown }; readonly inclusion: readonly (string)[] }
   }

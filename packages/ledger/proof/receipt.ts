@@ -81,7 +81,7 @@ async function scanFile(path: string, onLine: (line: Buffer) => boolean): Promis
 }
 
 /** Verifies the receipt, so that a wrong one is never returned. */
-function receiptOf(seq: number, line: Buffer, checkpoint: JsonObject, node: ReadNode): Receipt {
+export function receiptOf(seq: number, line: Buffer, checkpoint: JsonObject, node: ReadNode): Receipt {
   const size = sizeOf(checkpoint)
   const path = inclusionPath(node, seq, size)
   if (rootOfPath(leafHash(line), seq, size, path) !== checkpoint.root) {

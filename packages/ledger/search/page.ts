@@ -3,12 +3,13 @@ import { isMissing } from '@plat/state'
 import { firstLine, readerOf, seqOf, startOfLast } from '../find.ts'
 import { scanLines } from '../lines.ts'
 import { jsonOf, type LedgerLine, type LedgerMoment } from '../moment.ts'
+import type { SourceFiles } from '../sequence/files.ts'
 import { scanPresent } from '../sequence/scan.ts'
 import { LedgerSequence } from '../sequence/sequence.ts'
 import { scanBackward } from './scan-back.ts'
 
 /** Maximum bytes read for one page, so that a search without results ends. */
-const PAGE_BYTES = 32 * 1024 * 1024
+export const PAGE_BYTES = 32 * 1024 * 1024
 
 export interface LedgerQuery {
   /** The first record. A time is found as long as the ledger's clock was not set back. */
@@ -22,6 +23,8 @@ export interface LedgerQuery {
   readonly wantsLine?: (line: Buffer) => boolean
   /** Begins with the last record. */
   readonly newestFirst?: boolean
+  /** Maximum bytes read for one page; default: `PAGE_BYTES`. */
+  readonly bytes?: number
 }
 
 export interface LedgerPage {
@@ -34,8 +37,8 @@ export interface LedgerPage {
 }
 
 /** Returns records of a ledger in order, found without an index and not verified. Segments that left are passed over. */
-export async function ledgerPage(path: string, query: LedgerQuery): Promise<LedgerPage> {
-  await using sequence = await LedgerSequence.open(path)
+export async function ledgerPage(path: string, query: LedgerQuery, files?: SourceFiles): Promise<LedgerPage> {
+  await using sequence = await LedgerSequence.open(path, files)
   const { found, next } = await readPage(sequence, query)
   return { items: found.map(({ line }) => line), next }
 }
@@ -80,7 +83,7 @@ interface FoundPage {
 }
 
 async function readPage(sequence: LedgerSequence, query: LedgerQuery): Promise<FoundPage> {
-  const { from, to, limit, wants, wantsLine = () => true, newestFirst = false } = query
+  const { from, to, limit, wants, wantsLine = () => true, newestFirst = false, bytes = PAGE_BYTES } = query
   const size = await sequence.size()
   const span = { from: await sequence.startOf(from), to: to === null ? size : await sequence.startOf(after(to)) }
   const found: FoundLine[] = []
@@ -88,7 +91,7 @@ async function readPage(sequence: LedgerSequence, query: LedgerQuery): Promise<F
   let malformed: number | null = null
   const see = (line: Buffer, offset: number): boolean => {
     const read = newestFirst ? span.to - offset - line.length - 1 : offset - span.from
-    if (found.length === limit || read >= PAGE_BYTES) {
+    if (found.length === limit || read >= bytes) {
       next = seqOf(line)
       return false
     }

@@ -98,7 +98,7 @@ export class CompressedFile implements SourceFile {
 }
 
 /** Returns the bytes, or why there are none. Uses the thread pool. */
-function decompressed(bytes: Buffer, plainBytes: number): Promise<Buffer | string> {
+export function decompressed(bytes: Buffer, plainBytes: number): Promise<Buffer | string> {
   const options = {
     maxOutputLength: plainBytes,
     chunkSize: Math.max(plainBytes, MIN_CHUNK_BYTES),

@@ -14,6 +14,7 @@ import { Feed } from './feed.ts'
 import { type JournalParts, openPostgresJournal } from './journal.ts'
 import { Election } from './leadership.ts'
 import { StateUnreachableError } from './pool.ts'
+import { type LedgerCopies, ledgerCopies } from './tables/ledger-copies.ts'
 import { type LedgerHeads, ledgerHeads } from './tables/ledger-heads.ts'
 
 /** Job whose leader counts the holds of lost replicas. */
@@ -54,6 +55,7 @@ export interface PostgresState {
   readonly journals: Journals
   readonly leadership: Leadership
   readonly ledgerHeads: LedgerHeads
+  readonly ledgerCopies: LedgerCopies
   readonly once: OnceSets
   readonly leases: Leases
   limits(options: SharedLimitsOptions): SharedLimits
@@ -104,6 +106,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
     journals: sharedJournals({ database, feed, clock, ids }),
     leadership: election,
     ledgerHeads: ledgerHeads(database),
+    ledgerCopies: ledgerCopies(database),
     once,
     leases: postgresLeases(database, { clock, ids }),
     limits: (limits) => new SharedLimits(counting, limits),

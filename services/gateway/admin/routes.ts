@@ -190,6 +190,11 @@ export const adminRoutes = {
   'GET /v1/accounts': { needs: 'viewer', within: 'tenant', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'tenant', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },
+  'GET /v1/audit/replicas': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Ledgers of all replicas, with their last records, and how far they are copied to the state database.',
+  },
   'GET /v1/audit/records': {
     needs: 'auditor',
     within: 'namespace',

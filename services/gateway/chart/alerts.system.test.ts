@@ -427,6 +427,45 @@ test('AuditSegmentDamaged fires as soon as a segment is found damaged', () => {
   })
 })
 
+test('AuditCopyBehind fires when a copy has lacked records for longer than the threshold', () => {
+  // Shows D3.alert.AuditCopyBehind.
+  const behind = (values: string) => ({ 'plat_gateway_audit_copy_lag_seconds{instance="a"}': values })
+  tries('AuditCopyBehind', {
+    at: '12m',
+    notYet: '4m',
+    labels: { severity: 'warning', instance: 'a' },
+    says: 'The copies of the ledgers of a have lacked durable records for 12m 0s.',
+    on: [behind('0+60x30')],
+    notOn: [behind('300x60'), {}],
+  })
+})
+
+test('AuditCopyStuck fires when a ledger cannot be copied until somebody acts', () => {
+  // Shows D3.alert.AuditCopyStuck.
+  const stuck = (values: string) => ({ 'plat_gateway_audit_copies_stuck{instance="a"}': values })
+  tries('AuditCopyStuck', {
+    at: '4m',
+    notYet: '90s',
+    labels: { severity: 'critical', instance: 'a' },
+    says: 'On a 1 ledgers cannot be copied until somebody acts. The log has the reason.',
+    on: [stuck('0x1 1x30')],
+    notOn: [stuck('0x40'), {}],
+  })
+})
+
+test('AuditCopyDamaged fires as soon as a copy is found damaged', () => {
+  // Shows D3.alert.AuditCopyDamaged.
+  const damaged = (values: string) => ({ 'plat_gateway_audit_copies_damaged{instance="a"}': values })
+  tries('AuditCopyDamaged', {
+    at: '2m',
+    notYet: '50s',
+    labels: { severity: 'critical', instance: 'a' },
+    says: 'The gateway a has found 2 copies of the ledgers of other replicas that are not what was written.',
+    on: [damaged('0x1 2x30')],
+    notOn: [damaged('0x40'), {}],
+  })
+})
+
 test('AttestationFailureRate fires when more than one attestation in ten fails', () => {
   // Shows D3.alert.AttestationFailureRate.
   const failed = (each: number) => ({ 'plat_attest_failure_total{reason="evidence"}': `0+${each}x200` })

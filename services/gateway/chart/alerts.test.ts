@@ -37,6 +37,9 @@ const DOCUMENTED = `
   evidence AuditRetentionFailing warning 1h
   evidence KeyServiceFailing warning 10m
   evidence AuditSegmentDamaged critical
+  evidence AuditCopyBehind warning 5m
+  evidence AuditCopyStuck critical 1m
+  evidence AuditCopyDamaged critical
   evidence ClientLedgerUnverified critical 5m
   evidence SandboxLedgerUnverified critical 5m
   evidence SandboxMirrorFailing warning 15m
@@ -57,6 +60,7 @@ test('groups, names, severities and times are those of the contract', () => {
 test('every threshold of the contract is a default, and its expression uses it by name', () => {
   assert.deepEqual(thresholdsOf(groups), {
     SessionReadySLO: { seconds: 5 },
+    AuditCopyBehind: { seconds: 300 },
     SessionFailureRate: { share: 0.25, sessions: 5 },
     TokenMintSlow: { seconds: 1 },
     OperatorReconcileErrors: { perSecond: 0.05 },

@@ -98,7 +98,7 @@ interface Keeping extends Pick<Sinks, 'delivered' | 'archive'> {
 /** Anchors, evidence objects and retention of one ledger. */
 async function startKeeping(
   shared: Shared,
-  { tenant, path: auditPath, ledger, checkpoints, segments }: AuditLedger,
+  { tenant, path: auditPath, ledger, checkpoints, segments, shipper }: AuditLedger,
   { delivered, archive, acknowledged }: Keeping,
 ) {
   // The objects of a tenant are beside its ledger.
@@ -111,6 +111,7 @@ async function startKeeping(
     sinks: () => delivered(tenant),
     collector: () => acknowledged(tenant),
     anchors: () => anchors.anchored(),
+    copy: () => shipper?.shipped ?? Number.POSITIVE_INFINITY,
   }
   const retention = createRetention({ ...own, ...segments, archive, received, evidence: evidence.needs })
   return {

@@ -29,7 +29,8 @@ export function startSessions(
     createSessions({
       ...shared,
       ledgersAtStart: audit.all(),
-      ledger: (tenant) => audit.of(tenant),
+      ledgersOf: (tenant) => audit.fleet.ledgers(tenant, '*'),
+      reading: (work) => audit.fleet.reading(work),
       onBegun: events.sessionStarted,
       pendingApprovals: (session) => approvals.pendingOf(withTenant(session)),
       taints: (session) => taint.ownLabels(session),
@@ -37,6 +38,7 @@ export function startSessions(
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
   )
+  audit.follow((rec, at, tenant) => sessions.see(rec, at, tenant))
   const ended = keep(
     new EndedSessions({
       clock,

@@ -120,7 +120,9 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const opening = await openLimits({ config, shared, clock, log, pools, rebuild: options.verifyLedger === true })
   const keys = keep(openKeys(options, { dialer, metrics, pools }))
   const tenancy = keep(await openTenants({ ...options, metrics }))
-  const audit = keep(await openLedgers({ ...options, metrics, keys, headStore: state.ledgerHeads, tenancy, opening }))
+  const { ledgerHeads: headStore, ledgerCopies: copies } = state
+  const copyStore = copies === null || headStore === null ? null : { copies, heads: headStore }
+  const audit = keep(await openLedgers({ ...options, metrics, keys, headStore, copyStore, tenancy, opening }))
   if (config.auditFailurePolicy === 'closed') readiness.add('audit ledger', () => audit.ledgers.of('').health === 'ok')
   return {
     ...options,

@@ -10,6 +10,7 @@ import { simulateBody } from '../decide/policy/simulate/routes.ts'
 import { triedSchema, tryBody } from '../decide/policy/simulate/try-call.ts'
 import { previewSchema, revocationRequestSchema } from '../decide/revocations/format.ts'
 import { previewViewSchema, viewSchema as revocation } from '../decide/revocations/view.ts'
+import { replicaSchema } from '../evidence/audit/copy/replica-view.ts'
 import { segmentSchema } from '../evidence/audit/segment-views.ts'
 import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
 import { requestSchema } from '../evidence/objects/routes.ts'
@@ -54,6 +55,14 @@ const OF_TENANT = {
   tenant: Type.String({
     description:
       'Tenant of `tenantsFile` whose ledger is meant; default: the only one of the caller, or that of the fleet.',
+  }),
+}
+
+/** Whose ledger of several replicas. */
+const OF_REPLICA = {
+  replica: Type.String({
+    description:
+      'Name or `ledgerId` of the replica whose ledger is meant (`GET /v1/audit/replicas`), or `*` for all, merged by time.',
   }),
 }
 
@@ -303,14 +312,15 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
       damagedSegments: Type.Array(Type.Object({ first: whole(), last: whole(), problem: text() })),
     }),
   },
+  'GET /v1/audit/replicas': list(replicaSchema, OF_TENANT),
   'GET /v1/audit/records': list(record, {
-    ...OF_TENANT,
+    ...{ ...OF_TENANT, ...OF_REPLICA },
     ...{ from: text(), to: text(), order: Type.Enum(['oldest', 'newest'], { type: 'string' }), ...names },
     ...{ user: text(), server: text(), tool: text(), call: text(), kind: text() },
     ...{ denied: Type.Boolean(), calls: Type.Boolean(), text: Type.String({ minLength: 1, maxLength: 256 }) },
   }),
   'GET /v1/audit/proof/:seq': {
-    query: OF_TENANT,
+    query: { ...OF_TENANT, ...OF_REPLICA },
     answer: Type.Object({ seq: whole(), line: text(), checkpoint, inclusion: Type.Array(text()) }),
   },
   'GET /v1/audit/checkpoints': list(Type.Object({ seq: whole(), rec: checkpoint }), OF_TENANT),

@@ -8,6 +8,8 @@ export interface LedgerHeads {
   read(ledgerId: string | null): Promise<string | null>
   /** Durable when it resolves. Rejects with StateUnreachableError, also while the database counts as lost. */
   write(ledgerId: string, text: string): Promise<void>
+  /** Removes the head of a ledger whose end is lost. Rejects like `write`. */
+  remove(ledgerId: string): Promise<void>
 }
 
 export function ledgerHeads(database: Database): LedgerHeads {
@@ -27,6 +29,9 @@ export function ledgerHeads(database: Database): LedgerHeads {
            ON CONFLICT (ledger) DO UPDATE SET head = EXCLUDED.head, at = EXCLUDED.at`,
         [ledgerId, text],
       )
+    },
+    async remove(ledgerId) {
+      await database.again(`DELETE FROM ${table} WHERE ledger = $1`, [ledgerId])
     },
   }
 }

@@ -79,7 +79,12 @@ export async function setUp(t: TestContext, own: SetUp) {
   const start = (change: Partial<Pick<RetentionOptions, 'ledger' | 'list'>> = {}) => {
     const retention = createRetention({
       ...{ ...shared, ...audit.segments, checkpoints: audit.checkpoints, ledger, evidence, ...change },
-      received: { sinks: () => sinks.delivered(), collector, anchors },
+      received: {
+        sinks: () => sinks.delivered(),
+        collector,
+        anchors,
+        copy: () => audit.of('')?.shipper?.shipped ?? Number.POSITIVE_INFINITY,
+      },
       archive: createArchive(auditRetention, { dialer, clouds, clock: systemClock }),
     })
     t.after(() => retention.close())

@@ -12,8 +12,10 @@ import {
   type LedgerMeter,
   lastCheckpoint,
   openLedger,
+  type Rebuilt,
   type Rec,
   type RecordPlace,
+  rebuildRecorded,
   refuseRolledBack,
   type SealingOptions,
   type StoredCheckpoint,
@@ -23,6 +25,9 @@ import type { Log } from '@plat/process'
 import { type Files, systemFiles } from '@plat/state'
 import { type Verification, verifyInBackground } from './background.ts'
 import { Checkpoints } from './checkpoints.ts'
+import { agreeWithCopy, rebuiltRecord } from './copy/agree.ts'
+import type { CopyStore } from './copy/owner.ts'
+import { CopyShipper } from './copy/shipper.ts'
 import { type Keyring, publishedKey } from './keyring.ts'
 import type { LedgerMetrics } from './ledger-metrics.ts'
 import { RecentKeeper, RecentRecords, readRecent } from './recent.ts'
@@ -40,6 +45,7 @@ export interface AuditLedgerOptions {
     readonly auditSegmentBytes: number
     readonly auditSegmentSeconds: number
     readonly auditVerifyBytesPerSecond: number
+    readonly auditAcceptDivergedMirror?: boolean
   }
   /** Empty: the fleet's. */
   readonly tenant: string
@@ -52,6 +58,8 @@ export interface AuditLedgerOptions {
   readonly files?: Files
   /** Second storage of the head beside `<auditPath>.head`, or null. */
   readonly headStore?: HeadStore | null
+  /** Where a copy of the ledger is kept, or null. */
+  readonly copyStore?: CopyStore | null
   /** Last record whose effects the caller of `onRecord` has saved; null: `onRecord` needs every record. */
   readonly since: RecordPlace | null
   /** Called with the bytes of records from `since` on, in order, and their places; the bytes are valid only during the call. */
@@ -80,6 +88,8 @@ export interface AuditLedger {
   readonly segments: Segments
   /** Verification of sealed segments; null: there is none. */
   readonly verification: Verification | null
+  /** Ships the ledger to its copy; null: there is none. */
+  readonly shipper: CopyShipper | null
   /** Signs and commits waiting records, and releases the lock. */
   close(): Promise<void>
 }
@@ -97,12 +107,13 @@ export interface CheckpointsView {
 }
 
 /**
- * Opens a ledger (docs/spec/gateway.md, "Audit") and creates it if missing. Throws one line if another process writes it, or if it is damaged, rolled
- * back or not writable.
+ * Opens a ledger (docs/spec/gateway.md, "Audit") and creates it if missing, from its copy if there is one. Throws one line if another process writes it,
+ * or if it is damaged, rolled back, not writable, or does not continue its copy.
  */
 export async function openAuditLedger(options: AuditLedgerOptions): Promise<AuditLedger> {
   const { config, tenant, keyring, log, metrics, files } = options
   const path = config.auditPath
+  const rebuilt = await agreed(options)
   await refuseRolledBack(path)
   if (files === undefined) await refuseForeign(path, tenant)
   let checkpoints: Checkpoints | null = null
@@ -114,9 +125,11 @@ export async function openAuditLedger(options: AuditLedgerOptions): Promise<Audi
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
   if (files === undefined) keepKeys(path, keyring)
   checkpoints = await openCheckpoints(ledger, options)
+  if (rebuilt !== null) await recordRebuilt(ledger, path, rebuilt)
+  const shipper = shipperOf(ledger, options)
   const verification = files === undefined ? await verifyInBackground({ ...options, unread: ledger.unread }) : null
   return {
-    ...{ tenant, path, ledger, ledgerId: ledger.ledgerId, segments, verification },
+    ...{ tenant, path, ledger, ledgerId: ledger.ledgerId, segments, verification, shipper },
     placed: () => ledger.placed,
     async flushed() {
       await ledger.flush()
@@ -137,9 +150,34 @@ export async function openAuditLedger(options: AuditLedgerOptions): Promise<Audi
       await checkpoints?.close()
       await ledger.flush()
       await keeper?.close()
+      await shipper?.close()
       await ledger.close()
     },
   }
+}
+
+/** Compares the ledger with its copy, and rebuilds it if necessary and allowed. Returns what must be recorded, or null. */
+async function agreed(options: AuditLedgerOptions): Promise<Rebuilt | null> {
+  const { config, keyring, copyStore = null } = options
+  if (copyStore === null) return null
+  return await agreeWithCopy({
+    ...{ ...options, ...copyStore, path: config.auditPath },
+    accept: config.auditAcceptDivergedMirror === true,
+    checkpointEvery: config.auditCheckpointEvery,
+    keys: () => keyring.published(),
+  })
+}
+
+async function recordRebuilt(ledger: FileLedger, path: string, rebuilt: Rebuilt): Promise<void> {
+  await ledger.append(rebuiltRecord(rebuilt))
+  await rebuildRecorded(path)
+}
+
+function shipperOf(ledger: FileLedger, options: AuditLedgerOptions): CopyShipper | null {
+  const { config, copyStore = null } = options
+  if (copyStore === null) return null
+  const { ledgerId } = ledger
+  return new CopyShipper({ ...options, ...copyStore, path: config.auditPath, ledgerId, head: () => ledger.head() })
 }
 
 /** Throws if the active file begins with a record of another tenant: folders may have been exchanged. A damaged line is found when the ledger is opened. */

@@ -35,7 +35,6 @@ export const auditBlock = defineBlock({
     ),
     auditAcceptDivergedMirror: Type.Boolean({
       default: false,
-      built: false,
       description: 'Let a replica with a diverged local mirror rebuild; default is refuse to start.',
     }),
   }),

@@ -6,6 +6,9 @@ import type { Files } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { type AuditLedger, type AuditLedgerOptions, type CheckpointsView, openAuditLedger } from './audit-ledger.ts'
+import { Fleet } from './copy/fleet.ts'
+import { CopyFollower, type FollowerOptions } from './copy/follower.ts'
+import type { CopyStore } from './copy/owner.ts'
 import { type KeyringOptions, openKeyring } from './keyring.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { createAuditRoutes } from './routes.ts'
@@ -26,6 +29,8 @@ export interface AuditOptions extends Pick<AuditLedgerOptions, 'since' | 'onReco
   readonly files?: Files
   /** Second storage of heads beside `<auditPath>.head`, or null. */
   readonly headStore?: HeadStore | null
+  /** Where copies of the ledgers are kept, or null. */
+  readonly copyStore?: CopyStore | null
 }
 
 /** The ledger of a tenant. */
@@ -64,6 +69,10 @@ export interface Audit {
   of(tenant: string): AuditLedger | null
   /** All open ledgers, the fleet's first. */
   all(): readonly AuditLedger[]
+  /** The ledgers of all replicas. */
+  readonly fleet: Fleet
+  /** Reads the ledgers of other replicas from near their ends on, until `close`. Called once. */
+  follow(onRecord: FollowerOptions['onRecord']): void
   /** Signs and commits waiting records, and releases the locks. */
   close(): Promise<void>
 }
@@ -83,15 +92,28 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   const shared = { ...options, keyring, onPoisoned }
   const fleet = await openAuditLedger({ ...shared, tenant: '', metrics: ledgerMetrics(metrics, '') })
   const byTenant = new Map([['', fleet]])
+  if (options.copyStore) followLag(metrics, byTenant)
   const ledgerOf = (tenant: string): Ledger => (byTenant.get(tenant) ?? fleet).ledger
   const of = (tenant: string) => byTenant.get(tenant) ?? null
+  const { log, clock, copyStore } = options
+  const copies = copyStore?.copies ?? null
+  const all = new Fleet({ copies, of, log })
+  let follower: CopyFollower | null = null
   return {
     ...fleet,
     ledgers: { of: ledgerOf },
     signer: () => fleet.checkpoints.signer(),
     recent: () => [...byTenant.values()].flatMap((one) => one.recent()),
     onUnavailable: (notify) => void followers.push(notify),
-    routes: createAuditRoutes({ of, keyring, log: options.log }),
+    routes: createAuditRoutes({ of, keyring, fleet: all, problemOf: (id) => follower?.problemOf(id) ?? null, log }),
+    fleet: all,
+    follow(onRecord) {
+      if (copies === null) return
+      const isHere = (id: string) => [...byTenant.values()].some(({ ledgerId }) => ledgerId === id)
+      const onDamaged = (count: number) => metrics.gauge('plat_gateway_audit_copies_damaged').set({}, count)
+      onDamaged(0)
+      follower = new CopyFollower({ copies, isHere, clock, log, onRecord, onDamaged })
+    },
     async open({ tenant, path: auditPath, since, onRecord }) {
       const own = { tenant, since, onRecord, config: { ...config, auditPath } }
       const opened = await openAuditLedger({ ...shared, ...own, metrics: ledgerMetrics(metrics, tenant) })
@@ -101,7 +123,16 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
     of,
     all: () => [...byTenant.values()],
     async close() {
+      await follower?.close()
       for (const one of [...byTenant.values()].reverse()) await one.close()
     },
   }
+}
+
+/** How far the copies of all ledgers together are behind. */
+function followLag(metrics: GatewayMetrics, ledgers: ReadonlyMap<string, AuditLedger>): void {
+  const lags = () => [...ledgers.values()].flatMap(({ shipper }) => (shipper === null ? [] : [shipper.lag]))
+  metrics.gauge('plat_gateway_audit_copy_lag').from(() => lags().reduce((sum, { records }) => sum + records, 0))
+  metrics.gauge('plat_gateway_audit_copy_lag_seconds').from(() => Math.max(0, ...lags().map(({ seconds }) => seconds)))
+  metrics.gauge('plat_gateway_audit_copies_stuck').from(() => lags().filter(({ isStuck }) => isStuck).length)
 }

@@ -18,7 +18,7 @@ const none = () => Number.POSITIVE_INFINITY
 /** Parts of which compression makes no use. */
 const unused = {
   archive: null,
-  received: { sinks: none, collector: none, anchors: none },
+  received: { sinks: none, collector: none, anchors: none, copy: none },
   checkpoints: { last: async () => null, keys: () => [] },
   evidence: async () => async () => false,
   ledger: { append: () => assert.fail() },

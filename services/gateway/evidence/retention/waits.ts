@@ -1,5 +1,5 @@
 /** Parts of the gateway that need the records of the ledger. */
-export const CONSUMERS = ['sinks', 'collector', 'anchors'] as const
+export const CONSUMERS = ['sinks', 'collector', 'anchors', 'copy'] as const
 export type Consumer = (typeof CONSUMERS)[number]
 
 /** Reasons for which a segment that is due has to wait. */

@@ -7,12 +7,10 @@ import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
 
 export type { Session } from './book.ts'
 
-export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config' | 'ledgerOf'> {
+export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config'> {
   readonly config: { readonly sessions: SessionRoutesOptions['config'] }
   /** All ledgers; records that they get later come through `see`. */
   readonly ledgersAtStart: readonly SessionLedger[]
-  /** Returns the ledger of a tenant, or null; empty: the fleet's. */
-  readonly ledger: (tenant: string) => { readonly path: string } | null
   /** Called with each session that is new to this gateway. */
   readonly onBegun?: (session: SessionName) => void
   readonly log: Log
@@ -50,7 +48,6 @@ export function createSessions(parts: SessionsParts): SessionsFeature {
       ...parts,
       book,
       config: config.sessions,
-      ledgerOf: (tenant) => parts.ledger(tenant)?.path ?? null,
     }),
     see: (rec, at, tenant) => book.see(rec, at, tenant),
     listed: () => book.sessions(),

@@ -1,5 +1,13 @@
 import { mapInSlices, rfc3339 } from '@plat/core'
-import { ledgerPage } from '@plat/ledger'
+import {
+  fleetPage,
+  type LedgerLine,
+  type LedgerQuery,
+  ledgerPage,
+  type PagedLedger,
+  readFleetCursor,
+  writeFleetCursor,
+} from '@plat/ledger'
 import { AdminError, type AdminRoutes, type Caller, limitOf, may, parameter, queried } from '../../admin/index.ts'
 import type { Tenancy } from '../../call/index.ts'
 import type { Session, SessionBook, SessionName } from './book.ts'
@@ -13,8 +21,10 @@ import type { SessionView } from './view.ts'
 export interface SessionRoutesOptions {
   readonly config: SessionsConfig
   readonly book: SessionBook
-  /** Returns the file of a tenant's ledger, or null; empty: the fleet's. */
-  readonly ledgerOf: (tenant: string) => string | null
+  /** Returns the ledgers of a tenant on all replicas, the one that is open here first; none if there is no such tenant. */
+  readonly ledgersOf: (tenant: string) => Promise<readonly PagedLedger[]>
+  /** Runs a read of these ledgers; what is wrong with them becomes an error of the API. */
+  readonly reading: <T>(work: () => Promise<T>) => Promise<T>
   readonly tenancy: Tenancy
   readonly pendingApprovals: (session: Readonly<Session>) => number
   readonly taints: (name: SessionName) => readonly string[]
@@ -39,11 +49,11 @@ export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes 
         return { items: sessions.map((one) => viewOf(one, caller, options)), nextCursor }
       })
       context.on('GET /v1/sessions/:id/timeline', async ({ params, query }, _reply, caller) => {
-        const { auditPath, wants } = recordsOf(parameter(params, 'id'), { query, caller, options })
+        const { tenant, wants } = recordsOf(parameter(params, 'id'), { query, caller, options })
+        const ledgers = await options.ledgersOf(tenant)
         const limit = limitOf(query, { usual: config.timelineMaxItems, most: TIMELINE_MAX })
-        const { items, next } = await ledgerPage(auditPath, { from: cursorOf(query), to: null, limit, wants })
-        const linked = items.map((line) => withTraceUrl(line, config.traceURLTemplate))
-        return { items: linked, nextCursor: next === null ? null : String(next) }
+        const { items, nextCursor } = await options.reading(() => timelinePage(ledgers, query, { limit, wants }))
+        return { items: items.map((line) => withTraceUrl(line, config.traceURLTemplate)), nextCursor }
       })
     },
   }
@@ -69,20 +79,39 @@ function recordsOf(
   // Its namespace says which ledger, unless the query does: a namespace can have been of another tenant.
   const isNamed = namespace !== undefined && queried(query, 'tenant') === null
   const tenant = isNamed ? options.tenancy.of(namespace) : caller.tenant(query)
-  const auditPath = options.ledgerOf(tenant)
-  if (auditPath === null) throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
   const wants = (rec: Readonly<Record<string, unknown>>) => {
     if (rec.session !== session || typeof rec.namespace !== 'string' || !caller.sees(rec.namespace, tenant))
       return false
     return agent === undefined || (rec.agent === agent && rec.namespace === namespace)
   }
-  return { auditPath, wants }
+  return { tenant, wants }
 }
+
+/** A session can have called several replicas: their records are merged by time. */
+async function timelinePage(
+  ledgers: readonly PagedLedger[],
+  query: unknown,
+  wanted: Pick<LedgerQuery, 'limit' | 'wants'>,
+): Promise<{ readonly items: readonly LedgerLine[]; readonly nextCursor: string | null }> {
+  const [one, ...others] = ledgers
+  if (one === undefined) throw new AdminError('not_found', 'there is no such tenant, or you have no role in it')
+  if (others.length === 0) {
+    const { items, next } = await ledgerPage(one.path, { ...wanted, from: cursorOf(query), to: null }, one.files)
+    return { items, nextCursor: next === null ? null : String(next) }
+  }
+  const text = queried(query, 'cursor')
+  const cursor = text === null ? null : readFleetCursor(text)
+  if (text !== null && cursor === null) throw new AdminError('invalid_request', WRONG_CURSOR)
+  const { items, next } = await fleetPage(ledgers, { ...wanted, from: 0, to: null }, cursor)
+  return { items, nextCursor: writeFleetCursor(next) }
+}
+
+const WRONG_CURSOR = 'cursor: must be the nextCursor of the page before'
 
 function cursorOf(query: unknown): number {
   const text = queried(query, 'cursor') ?? '0'
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new AdminError('invalid_request', 'cursor: must be the nextCursor of the page before')
+  throw new AdminError('invalid_request', WRONG_CURSOR)
 }
 
 /** Sessions that match, evaluated in slices: there can be 20,000. */

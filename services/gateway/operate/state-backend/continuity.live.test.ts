@@ -165,6 +165,9 @@ test('a gateway does not start on a ledger that ends below the head in the datab
   // Anyone who can write to the disk can truncate the ledger and remove the file beside it.
   await rm(`${path}.head`)
   const last = lines.length - 1
+  // Its copy would be refused first.
+  await assert.rejects(start(path), new RegExp(`which ends at record ${last} .* it ends at record ${last - 1}\\.`))
+  await postgres.rows('DELETE FROM plat.ledger_copy WHERE path = $1', [path])
   await assert.rejects(
     start(path),
     new RegExp(

@@ -42,6 +42,8 @@ export interface StateBackend {
   readonly secret: PostgresState['secret'] | null
   /** Second storage of the ledger head, or null if it is only beside the ledger. */
   readonly ledgerHeads: PostgresState['ledgerHeads'] | null
+  /** Copies of the ledgers of all replicas, or null if there are none. */
+  readonly ledgerCopies: PostgresState['ledgerCopies'] | null
   /** Why most calls are denied, or null. */
   problem(): string | null
   readonly routes: AdminRoutes
@@ -63,6 +65,7 @@ export async function openStateBackend(options: StateBackendOptions): Promise<St
     shared: null,
     secret: null,
     ledgerHeads: null,
+    ledgerCopies: null,
     problem: () => null,
     routes: createStateRoutes(async () => false),
     close: () => leadership.close(),

@@ -4,10 +4,10 @@ const GRACE_MS = 10 * 60_000
 const TIDY_BATCH = 10_000
 
 /**
- * Keys that may be used once, and leases. Both end by the clock of the server. `by` identifies the statement that inserted a key, so that a
- * repeated statement finds its own row. Gateways of version 4 continue to work beside it.
+ * The sixth version: keys that may be used once, and leases. Both end by the clock of the server. `by` identifies the statement that inserted a key, so that a
+ * repeated statement finds its own row. Gateways of version 5 continue to work beside it.
  */
-export function claimTables(s: string): string {
+export function version6(s: string): string {
   const some = (table: string, where: string) =>
     `DELETE FROM ${s}.${table} WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM ${s}.${table} WHERE ${where} LIMIT ${TIDY_BATCH} FOR UPDATE SKIP LOCKED));`
