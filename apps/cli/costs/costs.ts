@@ -1,6 +1,6 @@
 import { isObject } from '@plat/core'
 import { holdsOf, settledOf } from '@plat/ledger'
-import { type LedgerSource, readRecords } from '../shared/ledger-source.ts'
+import { type LedgerSource, searchRecords } from '../shared/ledger-source.ts'
 import type { Format, Output } from '../shared/output.ts'
 import { printList } from '../shared/print.ts'
 
@@ -45,7 +45,8 @@ const OTHERS = '(others)'
 /** Shows what agents cost, by session and route, dearest first. Calls that neither cost nor hold anything are left out. */
 export async function costs({ output: format, ...source }: CostsOptions, output: Output): Promise<number> {
   const book = new Book()
-  for await (const { rec } of readRecords(source)) book.see(rec)
+  // Without the number of a last record: at a gateway those of all replicas are added up.
+  for await (const { rec } of searchRecords(source, {})) book.see(rec)
   const rows = book.rows()
   const visible = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns
   if (format !== 'table') printList(output, format, rows, visible)

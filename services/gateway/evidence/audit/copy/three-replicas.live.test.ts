@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -24,26 +24,18 @@ const postgres = usePostgres()
 const key = await keyFiles()
 const shared = new TestGateways({
   postgres,
+  prices: { version: 1, currency: 'EUR', id: 'p', tools: { 'default/notes/free': { perCall: '0.01' } } },
   config: { auditCheckpointKey: key.uri, auditCheckpointEvery: 5 },
 })
 const disks = [new TestDisk(), new TestDisk(), new TestDisk()]
 const start = (disk: TestDisk | undefined, more: object = {}) =>
   shared.start({ auditPath: disk?.path ?? assert.fail(), ...more })
 
-/** Runs a command as a person with the admin token does; resolves with its exit code and output. */
+/** Runs a command for a gateway elsewhere, with the admin token; null: with no gateway. Resolves with its exit code and output. */
 async function plat(gateway: GatewayProcess | null, ...args: string[]): Promise<{ code: number; text: string }> {
-  const home = tempFolder()
-  await mkdir(join(home, '.plat'), { mode: 0o700 })
-  const url = gateway?.url ?? 'http://127.0.0.1:1'
-  const env = {
-    PLAT_GATEWAY_URL: url,
-    PLAT_IDENTITY_URL: url,
-    PLAT_BROKER_TOKEN: 'none',
-    PLAT_ADMIN_TOKEN: ADMIN_TOKEN,
-  }
-  const lines = Object.entries(env).map(([name, value]) => `${name}=${value}\n`)
-  await writeFile(join(home, '.plat/env'), lines.join(''), { mode: 0o600 })
-  const at = gateway === null ? [] : ['-dir', home]
+  const tokenFile = join(tempFolder(), 'token')
+  await writeFile(tokenFile, ADMIN_TOKEN, { mode: 0o600 })
+  const at = gateway === null ? [] : ['-admin-url', gateway.url, '-token-file', tokenFile]
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PLAT, ...args, ...at])
     return { code: 0, text: stdout }
@@ -99,6 +91,18 @@ async function showsAll(gateways: readonly GatewayProcess[], session: string, ca
   }
 }
 
+/** Costs at each gateway are those of the calls at all of them, counted once. */
+async function costAll(gateways: readonly GatewayProcess[], session: string, calls: number): Promise<void> {
+  for (const gateway of gateways) {
+    const { body } = await shared.admin(gateway, 'GET', `/sessions?session=${session}`)
+    assert.deepEqual(body.items[0]?.spent, { micros: calls * 10_000, currency: 'EUR' })
+    const { code, text } = await plat(gateway, 'costs', '-o', 'json')
+    assert.equal(code, 0, text)
+    const [row] = JSON.parse(text).filter((one: { session: string }) => one.session.endsWith(session))
+    assert.deepEqual([row?.calls, row?.costMicros], [calls, calls * 10_000])
+  }
+}
+
 /** Copies what the fleet shows with one command, and verifies it with the public key alone, in processes that know nothing else. */
 async function verifyFleet(gateway: GatewayProcess, ledgers: number): Promise<void> {
   const out = join(tempFolder(), 'pulled')
@@ -127,6 +131,7 @@ test('three gateways show one ledger, also after one lost its disk and one was r
       .map(({ replica, isHere, problem }: Record<string, unknown>) => [replica, isHere, problem]),
     [true, false, false].map((isHere) => [hostname(), isHere, null]),
   )
+  await costAll(gateways, 'wandering', 12)
   await verifyFleet(two ?? assert.fail(), 3)
   await receiptOfOther(one ?? assert.fail(), String(Object(replicas[1]).ledgerId))
 
