@@ -160,6 +160,7 @@ export function asksForUnknown({ args, beside }: PolicyInput, mentions: Readonly
 
 function identityMap(identity: Identity): ReadonlyMap<string, CelVariables[string]> {
   return new Map<string, CelVariables[string]>([
+    ['tenant', identity.tenant || null],
     ['namespace', identity.namespace],
     ['agent', identity.agent],
     ['session', identity.session],

@@ -175,6 +175,7 @@ test('a reason names the missing argument of the rule that denies, or of a rule 
 
 test('every variable of when can be read', () => {
   const when = [
+    'identity.tenant == null',
     "identity.namespace == 'default'",
     "identity.agent == 'assistant'",
     "identity.session == 's1'",

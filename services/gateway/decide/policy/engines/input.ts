@@ -9,6 +9,7 @@ function engineInput({ operation, method, identity, target, tool, taints, sinks,
     operation,
     method,
     identity: {
+      tenant: identity.tenant || null,
       namespace: identity.namespace,
       agent: identity.agent,
       session: identity.session,

@@ -117,6 +117,7 @@ test('the engine gets the same input as rules, and the arguments as they were wr
     operation: 'mcp.call',
     method: 'tools/call',
     identity: {
+      tenant: null,
       namespace: 'default',
       agent: 'assistant',
       session: testIdentity.session,

@@ -107,7 +107,7 @@ function ownVerdict(engines: unknown): Decision['action'] | null {
 function identityOf(rec: Rec, facts: Rec): Identity {
   const { verified } = facts
   return {
-    tenant: '',
+    tenant: text(rec.tenant),
     trustDomain: '',
     namespace: text(rec.namespace),
     agent: text(rec.agent),
