@@ -26,7 +26,7 @@ after(() => promtool?.remove())
 const tries = (alert: string, trial: Trial) => void tried.add(tryAlert(promtool, groups, alert, trial))
 
 test('Prometheus accepts the rules', () => {
-  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 33 rules found/)
+  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 35 rules found/)
 })
 
 for (const mode of ['claim', 'direct'] as const) {
@@ -411,6 +411,32 @@ test('ContextEngineFailing fires when operations on contexts have failed for ten
     says: 'On a 20 operations on contexts failed within ten minutes.',
     on: [failed('error', '0+1x400')],
     notOn: [failed('create', '0+1x400'), failed('error', '7x400')],
+  })
+})
+
+test('TenantsFileRefused fires when a gateway has refused its list of tenants for five minutes', () => {
+  // Shows D3.alert.TenantsFileRefused.
+  const isUsed = (values: string) => ({ 'plat_gateway_tenants_file_ok{instance="a"}': values })
+  tries('TenantsFileRefused', {
+    at: '30m',
+    notYet: '4m',
+    labels: { severity: 'warning', instance: 'a' },
+    says: 'The gateway a refuses tenantsFile and keeps the tenants that it read before. The log names each problem.',
+    on: [isUsed('0x400')],
+    notOn: [isUsed('1x400'), isUsed('0x9 1x400')],
+  })
+})
+
+test('TenantCrossings fires when calls have been refused at boundaries of tenants for fifteen minutes', () => {
+  // Shows D3.alert.TenantCrossings.
+  const crossed = (values: string) => ({ 'plat_gateway_tenant_crossings_total{instance="a",by="target"}': values })
+  tries('TenantCrossings', {
+    at: '40m',
+    notYet: '14m',
+    labels: { severity: 'warning', instance: 'a' },
+    says: 'On a 20 calls that would cross a boundary of tenants were refused within ten minutes.',
+    on: [crossed('0+1x400')],
+    notOn: [crossed('7x400')],
   })
 })
 

@@ -45,6 +45,8 @@ const DOCUMENTED = `
   evidence SandboxMirrorFailing warning 15m
   evidence EngineLedgerUnverified critical 5m
   evidence ContextEngineFailing warning 10m
+  evidence TenantsFileRefused warning 5m
+  evidence TenantCrossings warning 15m
   evidence AttestationFailureRate warning 10m
   license LicenseExpiring warning 1h
   license LicenseExpiring critical 1h

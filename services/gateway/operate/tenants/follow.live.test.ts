@@ -18,6 +18,7 @@ async function reads({ admin }: TwoTenants, as: string, path: string): Promise<s
 }
 
 test('a file that cannot be used leaves the tenants in force, and says so until it can', async (t) => {
+  // Shows D3.metric.plat_gateway_tenants_file_ok.
   const lines: string[] = []
   const fixture = await setUpTenants(t, { tenants: [RED, BLUE], log: logTo(lines) })
   const { put, list, call, token, ledgerPath } = fixture

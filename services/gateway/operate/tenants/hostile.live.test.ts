@@ -112,6 +112,7 @@ function attacksOf(fixture: TwoTenants, walk: readonly WalkedRequest[], dice: Dr
 }
 
 test('nothing crosses between two tenants under load while one of them is hostile', async (t) => {
+  // Shows D3.metric.plat_gateway_tenant_crossings_total.
   t.diagnostic(`${REQUESTS} requests, PLAT_TEST_SEED=${SEED}`)
   const fixture = await setUpTenants(t)
   const { admin, call, token, ledger, ledgerPath, gateway } = fixture
