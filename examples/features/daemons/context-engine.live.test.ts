@@ -66,8 +66,8 @@ async function setUp(t: TestContext, { slots = 2, ctxengine = {} }: { slots?: nu
   return { llama, dir, gateway, send, say, admin, restart }
 }
 
-const ONCE = ['speak of the sea']
-const TWICE = [...ONCE, 'speak of the sea', 'and of the land']
+const ONCE = ['speak now of the sea']
+const TWICE = [...ONCE, 'speak now of the sea', 'and of the land']
 
 test('a session continues in the state of its context, and no other session begins with it', async (t) => {
   const { say, llama } = await setUp(t)
@@ -94,7 +94,7 @@ test('a fork begins with the state of its parent, in a slot or in a file, and ch
   await say('s1', ONCE)
   const claims = { plat_parent_session: 's1' }
   assert.equal((await say('f1', TWICE, { claims })).reused, 12)
-  assert.equal((await say('s1', [...ONCE, 'speak of the sea', 'something else'])).reused, 12)
+  assert.equal((await say('s1', [...ONCE, 'speak now of the sea', 'something else'])).reused, 12)
   for (const session of ['s3', 's4']) await say(session, ['x'])
   assert.equal((await say('f2', TWICE, { claims })).reused, 13)
 })
@@ -124,7 +124,7 @@ test('a streamed call holds its context: another call of the session is busy, on
   llama.hold = null
   assert.equal((await say('s2', ONCE)).status, 200)
   held.resolve()
-  assert.match(await stream.text(), /speak of the sea[\s\S]*\[DONE\]/)
+  assert.match(await stream.text(), /speak now of the sea[\s\S]*\[DONE\]/)
   assert.deepEqual(await say('s1', TWICE), { status: 200, reused: 12 })
   // A caller that leaves releases the context.
   llama.hold = new Promise(() => {})
