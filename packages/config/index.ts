@@ -9,7 +9,16 @@ export {
   type RuleOf,
   type Unfinished,
 } from './block.ts'
-export { headerLines, PACKED_SUFFIX, type PeerFiles, peerFiles, readText, readUpTo, unpack } from './bounded.ts'
+export {
+  headerLines,
+  PACKED_SUFFIX,
+  type PeerFiles,
+  peerFiles,
+  readBounded,
+  readText,
+  readUpTo,
+  unpack,
+} from './bounded.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { withFilesBelow } from './files.ts'
 export {

@@ -208,6 +208,10 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     COLLATERAL,
     'a broker mints nothing for a TDX machine that may be debugged, or is outdated or revoked',
   ],
+  'a response of the identity provider that belongs to another login of the console': [
+    `${GATEWAY}/operate/console/login.live.test.ts`,
+    'a code is redeemed only in the login and for the issuer that it was issued for, and no invented cookie is adopted',
+  ],
   'a change by the admin API that no record shows': [
     `${GATEWAY}/admin/admin.live.test.ts`,
     'with auditFailurePolicy closed a change is recorded before it is made, and not made when that fails',
@@ -333,6 +337,10 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     'a task of another session stays unknown there, and guessed ids read the database within a share only',
   ],
   'an error of the gateway that is not logged': [`${GATEWAY}/planes/bugs.test.ts`, 'a bug of the gateway in '],
+  'a gateway.json that is half written, unreadable or replaced by a link': [
+    'apps/cli/up/gateway-json.live.test.ts',
+    'a file that is half written, empty, a folder, huge or a link to another file never takes the redaction away',
+  ],
   'a ledger whose end was cut off': [
     'apps/cli/audit/audit.test.ts',
     'verify answers 6 for a ledger whose last records were cut off, without being given any file',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
@@ -97,4 +97,44 @@ test('an address, and a currency in which resources are rendered, need a restart
   const [line = ''] = await changed({ ...PROFILE, budgetCurrency: 'EUR' })
   assert.match(line, /is not in force: restart plat up \(another currency of budgets\)$/)
   assert.equal(await read(), 'Write to [REDACTED:email].')
+})
+
+test('a file that is half written, empty, a folder, huge or a link to another file never takes the redaction away', async () => {
+  await changed(PROFILE)
+  const path = join(dir, 'gateway.json')
+  const whole = JSON.stringify(PROFILE)
+  const replace = async (make: (at: string) => Promise<unknown>) => {
+    const next = join(dir, 'next')
+    await rm(next, { recursive: true, force: true })
+    await make(next)
+    await rm(path, { recursive: true, force: true })
+    await rename(next, path)
+  }
+  const edits: Readonly<Record<string, (at: string) => Promise<unknown>>> = {
+    'half of it': (at) => writeFile(at, whole.slice(0, whole.length / 2)),
+    empty: (at) => writeFile(at, ''),
+    'a list': (at) => writeFile(at, '[]'),
+    'the same member twice': (at) => writeFile(at, `{"dlp":{},${whole.slice(1)}`),
+    'an unknown key': (at) => writeFile(at, JSON.stringify({ ...PROFILE, dlpProfile: {} })),
+    nesting: (at) => writeFile(at, '['.repeat(100_000)),
+    'a folder': (at) => mkdir(at),
+    'a link to nothing': (at) => symlink(join(dir, 'nothing'), at),
+    'a link to itself': (at) => symlink(path, at),
+    'a device': (at) => symlink('/dev/zero', at),
+  }
+  for (const [edit, make] of Object.entries(edits)) {
+    await replace(make)
+    const lines = await up.changes()
+    assert.match(await read(), /REDACTED/, `${edit}: ${lines.join()}`)
+  }
+  // Edits that follow one another faster than the gateway starts: the last one is in force.
+  await rm(path, { recursive: true, force: true })
+  const results: Promise<unknown>[] = []
+  for (let at = 0; at < 20; at++) {
+    await writeFile(path, at % 2 === 0 ? whole.slice(0, at) : JSON.stringify({ ...PROFILE, sessionBudgetUSD: at }))
+    results.push(up.changes())
+  }
+  await Promise.allSettled(results)
+  await changed(PROFILE)
+  assert.match(await read(), /REDACTED/)
 })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readBounded } from '@plat/config'
 import { canonicalJson, isObject, JsonError, parseStrict } from '@plat/core'
 import type { GatewayConfig } from '@plat/gateway'
 import { pricingProblems } from '@plat/gateway/config-files'
@@ -8,7 +8,7 @@ import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
 import { checkGatewayKeys } from '../validate/gateway-file.ts'
 import { locateProblems } from '../validate/locate.ts'
-import { gatewayKeys } from './up-config.ts'
+import { gatewayKeys, MAX_FILE_BYTES } from './up-config.ts'
 
 const GATEWAY = 'gateway.json'
 const PRICES = 'prices.json'
@@ -50,7 +50,9 @@ export class StartFileChanges {
 
   async #read(): Promise<StartFiles> {
     const { dir } = this.#home
-    const files = FILES.map(async (name) => [name, await readFile(join(dir, name)).catch(() => null)] as const)
+    const files = FILES.map(
+      async (name) => [name, await readBounded(join(dir, name), MAX_FILE_BYTES).catch(() => null)] as const,
+    )
     return new Map(await Promise.all(files))
   }
 

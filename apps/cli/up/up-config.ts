@@ -1,12 +1,16 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { jsonProblem, withFilesBelow } from '@plat/config'
-import { isObject, JsonError, parseStrict } from '@plat/core'
+import { jsonProblem, readBounded, withFilesBelow } from '@plat/config'
+import { isObject, JsonError, parseStrict, reasonOf } from '@plat/core'
 import { gatewaySchema } from '@plat/gateway/config'
 import { parseAddress } from '@plat/http'
+import { isMissing } from '@plat/state'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
+
+/** Largest file beside `resources/`, in bytes. */
+export const MAX_FILE_BYTES = 16 * 1024 * 1024
 
 /** gateway.json as keys and values; the gateway's loader validates them. */
 type Keys = Record<string, unknown>
@@ -74,9 +78,25 @@ function isLoopback(listen: string): boolean {
  */
 export async function gatewayKeys(home: PlatFolder, addresses: Addresses): Promise<Keys> {
   const path = join(home.dir, 'gateway.json')
-  const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
+  const own = await ownKeys(path)
   const placed = withFilesBelow(gatewaySchema(), own, home.dir)
   return merge(defaults(home, addresses, own), isObject(placed) ? placed : {})
+}
+
+/**
+ * Returns the user's keys; none without a file. A file that is there but cannot be read, such as a link to nothing, counts as invalid: without its keys
+ * the gateway would protect less.
+ */
+async function ownKeys(path: string): Promise<Keys> {
+  const isThere = await lstat(path).then(
+    () => true,
+    (error: unknown) => !isMissing(error),
+  )
+  if (!isThere) return {}
+  const bytes = await readBounded(path, MAX_FILE_BYTES).catch((error: unknown) => {
+    throw new CommandError(`${path}: cannot be read: ${reasonOf(error)}`)
+  })
+  return parseOwn(path, bytes)
 }
 
 function parseOwn(path: string, bytes: Uint8Array): Keys {
