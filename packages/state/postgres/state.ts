@@ -112,11 +112,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
     limits: (limits) => new SharedLimits(counting, limits),
     secret: (name, make) => readSecret(database, name, make),
     problem: () => problemOf(continuity, feed),
-    async adopt() {
-      if (continuity.lost === null) return false
-      await database.adopt()
-      return true
-    },
+    adopt: () => adopted(continuity, database),
     async close() {
       stopLiving()
       await election.close()
@@ -129,6 +125,12 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
       await continuity.close()
     },
   }
+}
+
+async function adopted({ lost }: Continuity, database: Database): Promise<boolean> {
+  if (lost === null) return false
+  await database.adopt()
+  return true
 }
 
 function problemOf({ lost }: Continuity, { health, awayMs }: Feed): string | null {

@@ -1,4 +1,5 @@
-import type { TokenVault, TokenVaultOptions } from './open.ts'
+import type { TokenVault } from './open.ts'
+import type { TokenVaultOptions } from './options.ts'
 import type { ClientSettings, OAuthClient, Outside } from './providers/client.ts'
 
 const OFF: TokenVault = {

@@ -1,52 +1,20 @@
-import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
-import type { Dialer } from '@plat/http'
-import type { Ledgers } from '@plat/ledger'
+import { reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Journals, Leases, OnceSets } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { createAccountRoutes } from './admin.ts'
-import type { TokenVaultConfig } from './config.ts'
 import { browserCookie } from './flow/browser.ts'
-import { type FlowSealer, Flows } from './flow/flows.ts'
+import { Flows } from './flow/flows.ts'
 import { Login } from './flow/login.ts'
+import type { TokenVaultOptions } from './options.ts'
 import { ownerRules } from './owner.ts'
 import { Provider } from './providers/provider.ts'
-import { type RemovalMetrics, RevokedAccounts, type RevokedUsers } from './revoked-accounts.ts'
+import { RevokedAccounts } from './revoked-accounts.ts'
 import { ConnectRoutes } from './routes.ts'
 import type { Accounts } from './store/accounts.ts'
-import type { EnvelopeKeys } from './store/envelope.ts'
 import { type MirroredAccount, mirroredAccount } from './store/mirrored.ts'
 import { openAccounts } from './store/open-accounts.ts'
 import { connectURL, type UserTokens, Vault } from './vault.ts'
-
-export interface TokenVaultOptions {
-  readonly pools?: PoolObservers<'connected_accounts' | 'connect_flows'>
-  readonly config: {
-    readonly auditPath: string
-    readonly tokenVault: TokenVaultConfig
-    readonly identity: {
-      readonly resourceBaseURL: string
-      readonly trustedIssuers: readonly { readonly issuer: string }[]
-    }
-  }
-  readonly revokedUsers: RevokedUsers
-  readonly sealer: FlowSealer
-  readonly ledgers: Ledgers
-  readonly metrics: RemovalMetrics
-  readonly dialer: Pick<Dialer, 'fetchBytes'>
-  readonly extraCA: string | null
-  readonly journals: Journals
-  /** Used steps of flows. */
-  readonly once: OnceSets
-  /** Renewals in progress. */
-  readonly leases: Leases
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly log: Log
-  /** Default: keys in files only. */
-  readonly keys?: EnvelopeKeys
-}
 
 /** Connected accounts as cluster objects, without tokens. */
 export interface MirroredAccounts {

@@ -1,8 +1,7 @@
 /** The plane of MCP, with its reviews and the parts that the composition passes to it. */
 export { createListReview, createPinReview } from './frames/list-review.ts'
-export type { ClientSettings, McpPlaneOptions, RequestingPlane, TaskPlane } from './options.ts'
+export type { ClientSettings, McpPlaneOptions, RequestingPlane, ServerPlane, TaskPlane } from './options.ts'
 export { createMcpPlane, type ReachabilityView } from './plane.ts'
-export type { ServerPlane } from './read.ts'
 export { createMessageRedactReview } from './redact/review.ts'
 export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys } from './seal/key.ts'

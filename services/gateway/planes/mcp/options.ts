@@ -1,9 +1,12 @@
-import type { PoolObservers } from '@plat/core'
-import type { Call, Denial, Identity, Snapshot } from '../../call/index.ts'
+import type { Clock, PoolObservers } from '@plat/core'
+import type { Call, Denial, Identity, Snapshot, WireRequest } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import type { RefusalForm } from './answer.ts'
+import type { McpRequest } from './message.ts'
+import type { Reader } from './read.ts'
+import type { Sealed } from './seal/seal.ts'
 import type { CancelledTask, McpTasks } from './tasks/tasks.ts'
 import type { Forwarder, McpUpstream } from './upstream/open.ts'
 
@@ -55,4 +58,15 @@ export interface TaskPlane {
   readonly taskReview: Review<'identity' | 'target'>
   /** See `CancelTask`; servers are those of this snapshot. */
   cancelTask(snapshot: Snapshot, task: CancelledTask, owner: Identity): Promise<boolean>
+}
+
+/** The plane of one server, as the address of all servers uses it. */
+export interface ServerPlane extends Plane, Reader {
+  readonly clock: Clock
+  /** Returns the request that was read; undefined: none was. */
+  requestOf(wire: WireRequest): McpRequest | undefined
+  /** Sets the server's session for a request that was read, and the server's revision in it. */
+  useSession(wire: WireRequest, session: Sealed | null, revision: string): void
+  /** Ends requests of the client that wait for an approval: the one that a `notifications/cancelled` names, or all of a session that ends. */
+  leaveHeld(call: Call<'identity'>, request: McpRequest): void
 }

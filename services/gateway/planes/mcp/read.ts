@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Clock, isObject, type JsonObject, member } from '@plat/core'
+import { isObject, type JsonObject, member } from '@plat/core'
 import type { OwnedTask } from '../../call/bindings/bindings.ts'
 import {
-  type Call,
   type Denial,
   deny,
   type Identity,
@@ -10,9 +9,7 @@ import {
   type Parsed,
   type RequestContext,
   type TraceContext,
-  type WireRequest,
 } from '../../call/index.ts'
-import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, header, strictMessage, useJsonBytes } from '../wire/message.ts'
 import { unseenPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow, serverName } from './classify.ts'
@@ -44,17 +41,6 @@ export interface Reader extends BodyLimits {
   revisions(arrival: RequestContext, identity: Identity, server: string): readonly string[]
   /** Stores the parsed request until the response, also for refusals, which contain the request's id. */
   remember(arrival: RequestContext, request: McpRequest, caller: Identity): void
-}
-
-/** The plane of one server, as the address of all servers uses it. */
-export interface ServerPlane extends Plane, Reader {
-  readonly clock: Clock
-  /** Returns the request that was read; undefined: none was. */
-  requestOf(wire: WireRequest): McpRequest | undefined
-  /** Sets the server's session for a request that was read, and the server's revision in it. */
-  useSession(wire: WireRequest, session: Sealed | null, revision: string): void
-  /** Ends requests of the client that wait for an approval: the one that a `notifications/cancelled` names, or all of a session that ends. */
-  leaveHeld(call: Call<'identity'>, request: McpRequest): void
 }
 
 /** A request whose head is valid. */

@@ -13,7 +13,8 @@ import {
 } from '../../../call/index.ts'
 import { type NestedCall, type Plane, PlaneAround, type RunNested, type Sink } from '../../../pipeline/index.ts'
 import type { SharedRequest } from '../message.ts'
-import { type Opened, parseMessage, readKnown, readStream, type ServerPlane } from '../read.ts'
+import type { ServerPlane } from '../options.ts'
+import { type Opened, parseMessage, readKnown, readStream } from '../read.ts'
 import type { Sealed } from '../seal/seal.ts'
 import { type CollectedMessage, CollectedResponse } from './collect.ts'
 

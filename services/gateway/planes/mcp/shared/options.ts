@@ -2,7 +2,7 @@ import type { Clock, Ids, PoolObservers } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { ErrorCode } from '../../../call/index.ts'
 import type { Plane, RunNested } from '../../../pipeline/index.ts'
-import type { ServerPlane } from '../read.ts'
+import type { ServerPlane } from '../options.ts'
 import type { Sealer } from '../seal/seal.ts'
 import type { CallableServers } from './servers.ts'
 

@@ -12,7 +12,7 @@ import {
 } from '../../../call/index.ts'
 import { type Plane, PlaneAround, type Sink } from '../../../pipeline/index.ts'
 import type { McpRequest } from '../message.ts'
-import type { ServerPlane } from '../read.ts'
+import type { ServerPlane } from '../options.ts'
 import { readShared, sealSession, type ToolPlace } from './address.ts'
 import {
   ACCEPTED,
