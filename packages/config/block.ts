@@ -10,7 +10,7 @@ export interface Problem {
   /** `warning`: the gateway starts anyway. */
   readonly severity: 'error' | 'warning'
   /** Problems that a lenient validator treats differently; absent for all others. */
-  readonly kind?: 'unknown_key' | 'missing_file' | 'not_built'
+  readonly kind?: 'unknown_key' | 'missing_file'
 }
 
 /**
@@ -18,8 +18,6 @@ export interface Problem {
  * filled; an optional one may be absent and stays so; any other is required.
  */
 export interface KeyNotes {
-  /** False: any value except the default gives `<path>: not built yet in this version`. */
-  readonly built?: boolean
   /** The string names a file; the value says how its absence at start is reported. `fails closed` is reported as a warning. */
   readonly file?: 'error' | 'warning' | 'fails closed'
   /** `http-url`: http or https with a host. `listen-address`: `:8080`, `127.0.0.1:0`, `[::1]:8080`. */

@@ -22,7 +22,6 @@ const top = {
     ratio: Type.Number({ exclusiveMinimum: 0, maximum: 1, default: 1 }),
     items: Type.Array(inner, { default: [], maxItems: 2 }),
     names: Type.Record(Type.String({ pattern: '^[a-z ]+$' }), Type.Boolean(), { default: {} }),
-    later: Type.Integer({ default: 7, built: false }),
   }),
 } satisfies ConfigBlock
 
@@ -43,7 +42,7 @@ function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) 
 describe('the walk', () => {
   test('defaults are filled in at every depth, optional keys stay absent', () => {
     assert.deepEqual(check({ items: [{ name: 'x' }] }), {
-      config: { mode: 'a', ratio: 1, items: [{ name: 'x', size: 3 }], names: {}, later: 7, deep },
+      config: { mode: 'a', ratio: 1, items: [{ name: 'x', size: 3 }], names: {}, deep },
       lines: [],
     })
   })
@@ -92,7 +91,7 @@ describe('the walk', () => {
   })
 
   test('an invalid value is replaced by its default, so that rules see well-typed blocks', () => {
-    const filled = { mode: 'a', ratio: 1, items: [], names: {}, later: 7, deep }
+    const filled = { mode: 'a', ratio: 1, items: [], names: {}, deep }
     assert.deepEqual(check({ items: 'x', ratio: 5 }).config, filled)
   })
 
@@ -107,25 +106,8 @@ describe('the walk', () => {
   })
 })
 
-describe('keys that are not built', () => {
-  test('a key that is not built refuses any value except its default, by its full path', () => {
-    assert.deepEqual(check({ later: 7 }).lines, [])
-    assert.deepEqual(check({ later: 8 }).lines, ['later: not built yet in this version'])
-    assert.deepEqual(check({ later: 'x' }).lines, ['later: must be an integer, got "x"'])
-  })
-
-  test('a key without a default stays unset for every kind of empty value', () => {
-    const schema = Type.Object({ plain: Type.Optional(Type.Unknown({ built: false })) })
-    const blocks: ConfigBlock[] = [{ path: '', feature: 'plain', schema }]
-    for (const value of ['', [], {}, false]) assert.deepEqual(check({ plain: value }, blocks).lines, [])
-    for (const value of [0, [1], null]) {
-      assert.deepEqual(check({ plain: value }, blocks).lines, ['plain: not built yet in this version'])
-    }
-  })
-
-  test('two tables that define one key are refused', () => {
-    assert.throws(() => joinSchema([top, top]), /two tables describe the key mode/)
-  })
+test('two tables that define one key are refused', () => {
+  assert.throws(() => joinSchema([top, top]), /two tables describe the key mode/)
 })
 
 describe('files', () => {
@@ -177,15 +159,13 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
     { name: inner.properties.name, size: Type.Optional(inner.properties.size), note: inner.properties.note },
     closed,
   )
-  const { mode, ratio, names, later } = top.schema.properties
+  const { mode, ratio, names } = top.schema.properties
   const oracle = Type.Object(
     {
       mode: Type.Optional(mode),
       ratio: Type.Optional(ratio),
       items: Type.Optional(Type.Array(item, { maxItems: 2 })),
       names: Type.Optional(Type.Record(Type.String({ pattern: '^[a-z ]+$' }), Type.Boolean(), closed)),
-      // JSON Schema accepts 1e300 as an integer; a configuration accepts only numbers that a double represents exactly.
-      later: Type.Optional(Type.Intersect([later, Type.Number({ maximum: Number.MAX_SAFE_INTEGER })])),
     },
     { ...closed, names },
   )
@@ -205,7 +185,6 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
       ratio: some(fc.double({ min: -0.2, max: 1.2, noNaN: true })),
       items: some(fc.array(some(thing), { maxLength: 3 })),
       names: some(fc.dictionary(fc.constantFrom('a b', 'c', 'D'), some(fc.boolean()))),
-      later: some(fc.constant(7)),
     },
     { requiredKeys: [] },
   )
@@ -214,9 +193,8 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
     fc.property(file, (value) => {
       const parsed: unknown = JSON.parse(JSON.stringify(value))
       const { problems } = checkConfig(JSON.stringify(value), [top])
-      const faults = problems.filter((problem) => problem.kind !== 'not_built')
-      assert.equal(faults.length === 0, Check(oracle, parsed), problems.map(formatProblem).join('\n'))
-      if (faults.length === 0) {
+      assert.equal(problems.length === 0, Check(oracle, parsed), problems.map(formatProblem).join('\n'))
+      if (problems.length === 0) {
         wellFormed++
         assert.ok(Check(top.schema, checkConfig(JSON.stringify(value), [top]).config))
       }

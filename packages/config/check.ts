@@ -3,7 +3,7 @@ import { closest, isObject, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
 import { PACKED_SUFFIX } from './bounded.ts'
 import { jsonProblem } from './json-problem.ts'
-import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node } from './node.ts'
+import { filledDefault, joinSchema, knownPaths, type Node } from './node.ts'
 import { alternativeFor, faultOf, memberPath, parentPath } from './words.ts'
 
 export interface CheckOptions {
@@ -22,7 +22,7 @@ export interface CheckedConfig {
 
 /**
  * Checks a configuration file (docs/spec/gateway.md, loading rules 2 and 3) against its tables and reports everything at once: strict JSON, unknown
- * keys with a suggestion, types and ranges, missing files, the rules of the blocks, and enabled keys that are not built.
+ * keys with a suggestion, types and ranges, missing files, and the rules of the blocks.
  */
 export function checkConfig(text: string, blocks: readonly ConfigBlock[], options: CheckOptions = {}): CheckedConfig {
   const root = joinSchema(blocks)
@@ -51,10 +51,6 @@ function judge(block: ConfigBlock, config: Record<string, unknown>): Problem[] {
   if (!isObject(own)) return []
   const values = own
   return (block.rules ?? []).flatMap((rule) => rule(values, config))
-}
-
-function notBuilt(path: string): Problem {
-  return { path, message: 'not built yet in this version', severity: 'error', kind: 'not_built' }
 }
 
 function jsonMessage(text: string, error: JsonError): string {
@@ -105,9 +101,7 @@ class Walk {
       this.#report(path, fault)
       return filledDefault(node)
     }
-    const result = this.#inside(node, value, path)
-    if (node.built === false && !isDocumentedDefault(node, value)) this.problems.push(notBuilt(path))
-    return result
+    return this.#inside(node, value, path)
   }
 
   #inside(node: Node, value: unknown, path: string): unknown {
@@ -137,9 +131,7 @@ class Walk {
       const key = Object.hasOwn(properties, written) ? written : this.#unknown(properties, written, path)
       if (key === null || (key !== written && Object.hasOwn(value, key))) continue
       const inner = properties[key]
-      // A misspelt key that is not built is reported once.
-      const untold = inner !== undefined && (key === written || inner.built !== false)
-      const result = untold ? this.value(inner, member, memberPath(path, written)) : member
+      const result = inner === undefined ? member : this.value(inner, member, memberPath(path, written))
       if (result !== undefined) filled[key] = result
     }
     for (const [key, inner] of Object.entries(properties)) {

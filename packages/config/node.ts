@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { ConfigBlock, KeyNotes } from './block.ts'
 
 /** The part of JSON Schema that configuration tables use, as built by TypeBox, with the additional notes. */
@@ -87,13 +86,6 @@ export function filledDefault(node: Node): unknown {
     if (inner !== undefined && !Object.hasOwn(filled, key)) filled[key] = inner
   }
   return filled
-}
-
-/** Returns whether a value leaves an unbuilt key at its documented default. */
-export function isDocumentedDefault(node: Node, value: unknown): boolean {
-  const documented = filledDefault(node)
-  if (documented !== undefined) return isDeepStrictEqual(value, documented)
-  return value === '' || value === false || isDeepStrictEqual(value, []) || isDeepStrictEqual(value, {})
 }
 
 /** Every key path that the schema knows, for suggestions across blocks. */

@@ -2,12 +2,9 @@ import type { ConfigBlock } from './block.ts'
 import type { Node } from './node.ts'
 
 /** Schema members that are not for editors. */
-const OWN_NOTES: ReadonlySet<string> = new Set(['built', 'file', 'format', 'required', 'properties'])
+const OWN_NOTES: ReadonlySet<string> = new Set(['file', 'format', 'required', 'properties'])
 
-/**
- * The joined schema as JSON Schema 2020-12 for editors: keys with a default are optional, keys that are not built are
- * marked deprecated with the reason.
- */
+/** The joined schema as JSON Schema 2020-12 for editors: keys with a default are optional. */
 export function jsonSchema(node: Node, title: string): object {
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...publicNode(node) }
 }
@@ -18,7 +15,6 @@ function publicNode(node: Node): Record<string, unknown> {
   if (node.items !== undefined) result.items = publicNode(node.items)
   if (node.patternProperties !== undefined) result.patternProperties = publicMembers(node.patternProperties)
   if (node.format === 'http-url') result.format = 'uri'
-  if (node.built === false) Object.assign(result, { deprecated: true, $comment: 'Not built yet in this version.' })
   if (node.properties === undefined) return result
   const { properties } = node
   const required = (node.required ?? []).filter((key) => properties[key]?.default === undefined)
@@ -31,9 +27,8 @@ function publicMembers(members: Readonly<Record<string, Node>>): Record<string, 
   return Object.fromEntries(Object.entries(members).map(([key, member]) => [key, publicNode(member)]))
 }
 
-/** Markdown tables of every key: per feature what is built, and at the end what is not. */
+/** Markdown tables of every key, by feature. */
 export function markdownReference(blocks: readonly ConfigBlock[]): string {
-  const later: string[] = []
   const sections: string[] = []
   for (const [feature, own] of Map.groupBy(blocks, (block) => block.feature)) {
     const rows: string[] = []
@@ -41,20 +36,15 @@ export function markdownReference(blocks: readonly ConfigBlock[]): string {
       const schema: Node = block.schema
       for (const [key, node] of Object.entries(schema.properties ?? {})) {
         const path = block.path === '' ? key : `${block.path}.${key}`
-        const isBuilt = node.built !== false
-        ;(isBuilt ? rows : later).push(...keyRows(path, node, schema.required?.includes(key) === true))
+        rows.push(...keyRows(path, node, schema.required?.includes(key) === true))
       }
     }
     if (rows.length > 0) sections.push(`## ${feature}\n\n${TABLE_HEAD}${rows.join('')}`)
   }
-  sections.push(`## Not built yet\n\n${UNBUILT_INTRODUCTION}\n\n${TABLE_HEAD}${later.join('')}`)
   return sections.join('\n')
 }
 
 const TABLE_HEAD = '| Key | Type | Default | Meaning |\n|---|---|---|---|\n'
-
-const UNBUILT_INTRODUCTION =
-  'These keys are known and checked. Their documented default is accepted; any other value answers `<path>: not built yet in this version`.'
 
 /** One row, and below an object, a list or a map of objects one for each of its keys. */
 function keyRows(path: string, node: Node, isRequired: boolean): string[] {

@@ -134,7 +134,7 @@ const blocks = [
 
 export const gatewayBlocks: readonly ConfigBlock[] = blocks
 
-/** The configuration with defaults. Keys that are not built yet have their defaults. */
+/** The configuration with defaults. */
 export type GatewayConfig = Readonly<ConfigOf<typeof blocks>>
 
 /** Where the file is when neither the flag nor the environment says (docs/spec/gateway.md, loading rule 1). */

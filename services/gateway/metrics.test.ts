@@ -18,7 +18,7 @@ const OPTIONAL_AREAS = new Set([
   'Integrations',
   'Tenants',
 ])
-const OPTIONAL = /audit_signed_checkpoint_seq|audit_sink_|retention_below_ai_act|config_bundle|configsync/
+const OPTIONAL = /audit_signed_checkpoint_seq|audit_sink_|retention_below_ai_act|config_bundle|configsync|token_vault_/
 
 /** The configuration that enables each feature of the table. */
 const SWITCHED_ON: Readonly<Record<string, object>> = {

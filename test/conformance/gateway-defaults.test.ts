@@ -13,7 +13,7 @@ const REQUIRED = {
   identity: { publicKeyFiles: ['/pub.pem'] },
 }
 
-/** The file with its defaults filled in; features that are not built have defaults too, so problems do not matter here. */
+/** The file with its defaults filled in. */
 function filled(own: object): unknown {
   return checkGatewayConfig(JSON.stringify({ ...REQUIRED, ...own }), { exists: () => true }).config
 }

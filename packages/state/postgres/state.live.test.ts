@@ -273,9 +273,9 @@ test('a secret is created once for all replicas, and a refusal at start is repor
   await postgres.beside((client) => client.query('UPDATE plat.version SET version = 99'))
   await assert.rejects(
     replica(),
-    /the state database refuses: the state database has schema 99, and this release knows 4/,
+    /the state database refuses: the state database has schema 99, and this release knows 6/,
   )
-  await postgres.beside((client) => client.query('UPDATE plat.version SET version = 4'))
+  await postgres.beside((client) => client.query('UPDATE plat.version SET version = 6'))
 })
 
 test('a start waits a bounded time for a database that cannot be reached, and not for one that refuses', async () => {

@@ -5,7 +5,7 @@ import { chartValues } from './values.ts'
 
 /**
  * Defaults of `gateway.config` in the chart (docs/spec/gateway.md, "Deployment chart defaults"). The addresses
- * of the broker are not here: only the templates know them. A key that is not built yet is left out until it is.
+ * of the broker are not here: only the templates know them.
  */
 const CHART_DEFAULTS: Readonly<Record<string, unknown>> = {
   policyFile: '/etc/plat/policies/policies.json',
@@ -31,10 +31,9 @@ const CONFIG_MEANS =
 
 /** `values.yaml` and `values.schema.json` of the chart, out of the schema of gateway.json. */
 export function chartFiles(gateway: Node, thresholds: Thresholds): { values: string; schema: object } {
-  const defaults = Object.entries(CHART_DEFAULTS).filter(([path]) => nodeAt(gateway, path)?.built !== false)
   const config: Record<string, unknown> = {}
   let described = gateway
-  for (const [path, value] of defaults) {
+  for (const [path, value] of Object.entries(CHART_DEFAULTS)) {
     put(config, path.split('.'), value)
     described = withDefault(described, path.split('.'), value)
   }
@@ -56,10 +55,6 @@ function closed(node: Node): Node {
   const known = node.additionalProperties ?? Object.keys(node.properties).length === 0
   const members = Object.entries(node.properties).map(([key, member]): [string, Node] => [key, closed(member)])
   return { ...node, additionalProperties: known, properties: Object.fromEntries(members) }
-}
-
-function nodeAt(node: Node, path: string): Node | undefined {
-  return path.split('.').reduce<Node | undefined>((at, key) => at?.properties?.[key], node)
 }
 
 /** Returns the schema with another default at `path`. The key is not required, because the chart supplies it. */

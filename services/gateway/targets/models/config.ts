@@ -2,7 +2,7 @@ import { defineBlock, key, memberPath, type Problem, type RuleOf } from '@plat/c
 import { isObject } from '@plat/core'
 import Type from 'typebox'
 import { Check } from 'typebox/value'
-import { endpointFaults, NOT_BUILT } from './providers.ts'
+import { endpointFaults } from './providers.ts'
 
 /** Name of a static route, as in `/llm/<route>/v1` and the scope `models:<route>`. */
 const ROUTE_NAME = '^(?!plat-)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
@@ -189,10 +189,7 @@ function engineProblems(path: string, entry: unknown, hasEngine: boolean): Probl
 
 function problemsIn(path: string, entry: unknown): Problem[] {
   if (!Check(endpoint, entry)) return []
-  return endpointFaults(entry).map(([name, message]): Problem => {
-    const kind = message === NOT_BUILT ? ({ kind: 'not_built' } as const) : {}
-    return { path: `${path}.${name}`, message, severity: 'error', ...kind }
-  })
+  return endpointFaults(entry).map(([name, message]) => ({ path: `${path}.${name}`, message, severity: 'error' }))
 }
 
 /** Model routes (docs/spec/gateway.md). */
