@@ -14,5 +14,7 @@ test('80 connections without a token that send one-byte chunks leave the broker 
   const grown = mostBytes - idleBytes
   t.diagnostic(`idle ${idleBytes}, ${grown} above it`)
   assert.ok(grown <= MAX_GROWTH_BYTES, `${grown} bytes`)
-  assert.deepEqual(new Set(refusals), new Set(['400']))
+  // A broker that is too busy refuses as overloaded, before it reads.
+  assert.deepEqual(new Set(refusals).difference(new Set(['400', '503'])), new Set())
+  assert.ok(refusals.length > 0)
 })
