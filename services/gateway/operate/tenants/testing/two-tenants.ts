@@ -32,10 +32,13 @@ import { adminAt, callsAt } from './requests.ts'
 interface TenantsSetUp {
   readonly tenants?: readonly TestTenant[]
   readonly log?: Log
+  /** Over the configuration of the gateway. */
+  readonly config?: object
 }
 
 /** A gateway with tenants, one upstream, an identity provider and all files that it follows. */
-export async function setUpTenants(t: TestContext, { tenants = [RED, BLUE], log = silentLog }: TenantsSetUp = {}) {
+export async function setUpTenants(t: TestContext, options: TenantsSetUp = {}) {
+  const { tenants = [RED, BLUE], log = silentLog, config = {} } = options
   const dir = tempFolder()
   const at = (name: string) => join(dir, name)
   // Whole or not at all: the gateway follows the files.
@@ -54,12 +57,14 @@ export async function setUpTenants(t: TestContext, { tenants = [RED, BLUE], log 
     ...{ 'upstreams.json': serversFor(tenants, upstream.url), 'agents.json': agentsFor(tenants, upstream.url) },
   }
   for (const [name, text] of Object.entries(files)) await put(name, text)
-  const { gateway } = await started(t, configOf(at, tenants, people.state.issuer), false, { log })
+  const own = { ...configOf(at, tenants, people.state.issuer), ...config }
+  const { gateway } = await started(t, own, false, { log })
   const ledgerPath = (tenant: string) => join(dir, ...(tenant === '' ? [] : ['tenants', tenant]), 'audit.jsonl')
   return {
     ...{ dir, put, gateway, ledgerPath },
     token: tokensOf(keys, tenants),
     admin: adminAt(gateway.adminUrl, async (user) => await people.token({ preferred_username: user })),
+    bearer: async (user: string) => `Bearer ${await people.token({ preferred_username: user })}`,
     call: callsAt(gateway.url),
     list: (all: readonly TestTenant[]) => put('tenants.json', listOf(all)),
     ledger: (tenant: string) => readFileSync(ledgerPath(tenant), 'utf8'),
