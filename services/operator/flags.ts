@@ -105,8 +105,8 @@ export const operatorFlags = {
   },
   'gateway-labels': {
     type: 'list',
-    group: stdio,
-    help: "Labels of the gateway's pods in the namespace of the operator, as name=value, separated by commas: only they may call stdio servers.",
+    group: cluster,
+    help: "Labels of the gateway's pods in the namespace of the operator, as name=value, separated by commas: only they reach stdio servers and live views of browsers.",
   },
   'leader-elect': {
     type: 'bool',
@@ -152,8 +152,12 @@ function originAndJurisdiction(entry: string): [origin: string, jurisdiction: st
 /** Returns the settings of stdio servers, or null if there are none. */
 export function stdioSettingsOf(flags: Pick<OperatorFlags, 'stdio-image' | 'gateway-labels'>): StdioSettings | null {
   if (flags['stdio-image'] === '') return null
-  const gatewayLabels = Object.fromEntries(flags['gateway-labels'].map((entry) => entry.split('=', 2)))
-  return { bridgeImage: flags['stdio-image'], gatewayLabels }
+  return { bridgeImage: flags['stdio-image'], gatewayLabels: gatewayLabelsOf(flags) }
+}
+
+/** Returns the labels of the gateway's pods by name. */
+export function gatewayLabelsOf(flags: Pick<OperatorFlags, 'gateway-labels'>): Readonly<Record<string, string>> {
+  return Object.fromEntries(flags['gateway-labels'].map((entry) => entry.split('=', 2)))
 }
 
 /** `name=value` of a label as Kubernetes has them. */

@@ -7,7 +7,7 @@ import type { Log } from '@plat/process'
 import { createKubernetesStore } from '@plat/resources/kubernetes'
 import type { OperatorRegistry } from './controllers/controller.ts'
 import { Elector } from './controllers/elector.ts'
-import { endpointsOf, type OperatorFlags, stdioSettingsOf } from './flags.ts'
+import { endpointsOf, gatewayLabelsOf, type OperatorFlags, stdioSettingsOf } from './flags.ts'
 import { LeaderTerm, type Sandboxes } from './kube/leader-term.ts'
 import { Mirror } from './kube/mirror.ts'
 import { Objects } from './kube/objects.ts'
@@ -15,7 +15,7 @@ import { Outputs, OWNER } from './kube/outputs.ts'
 import { operatorMetrics } from './metrics.ts'
 import { meterBillableNodes } from './nodes/billable.ts'
 import { Minter } from './sessions/mint.ts'
-import { EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API } from './sessions/pod/sandbox.ts'
+import { EXTENSIONS_API, NETWORK_API, OF_SESSIONS, SANDBOX_API, SNAPSHOT_API } from './sessions/pod/sandbox.ts'
 import { Releaser } from './sessions/releases.ts'
 import { stdioWatchesOf } from './stdio/watches.ts'
 
@@ -158,8 +158,9 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     retryMs: flags['leader-elect-retry-period'],
   })
   const work = async () => {
-    // Only forks need snapshots: without the right to list them, all other sessions go on.
-    const needed = foreign.filter((objects) => objects !== sandboxes?.foreign.snapshots)
+    // Only forks need snapshots, and only live views NetworkPolicies: without the right to list them, all other sessions go on.
+    const { snapshots, networks } = sandboxes?.foreign ?? {}
+    const needed = foreign.filter((objects) => objects !== snapshots && objects !== networks)
     const synced = [mirror.whenSynced, ...needed.map((objects) => objects.whenSynced)]
     await Promise.race([Promise.all(synced), aborted(stop)])
     if (flags['leader-elect']) await elector.run(lead, stop)
@@ -208,6 +209,7 @@ function sandboxesOf(
       snapshots: follow(SNAPSHOT_API, 'volumesnapshots', sandboxChanged, {
         labelSelector: 'app.kubernetes.io/managed-by=plat-operator',
       }),
+      networks: follow(NETWORK_API, 'networkpolicies', sandboxChanged, { labelSelector: OF_SESSIONS }),
     },
     minter: new Minter({ url, brokerToken: token, ...(caPEM !== null && { caPEM }), dialer, registry, clock }),
     releaser:
@@ -220,6 +222,7 @@ function sandboxesOf(
     settings: {
       gatewayUrl: withoutSlash(flags['gateway-url']),
       attestationUrl: attestation === null ? '' : attestationUrl,
+      gatewayLabels: gatewayLabelsOf(flags),
       workspaceSize: flags['workspace-size'],
       browserImage: flags['browser-image'],
       codeInterpreterImage: flags['code-interpreter-image'],

@@ -45,7 +45,8 @@ before(async () => {
   await grantSandboxes(cluster.server)
   broker = await startTestIdentity()
   process.env.PLAT_BROKER_TOKEN = broker.brokerToken
-  operator = await startClusterOperator(account, ['-identity-url', broker.url])
+  const views = ['-browser-image=registry.example/browser:1', '-gateway-labels=app=gateway']
+  operator = await startClusterOperator(account, ['-identity-url', broker.url, ...views])
 })
 
 after(async () => {
@@ -160,6 +161,35 @@ test('on a real cluster a revocation ends a session that claimed a warm pod, and
     async () => /team\/quick\/w/.test((await rendered())['revocations.json'] ?? ''),
     'the gateway to get the revocation',
   )
+})
+
+test('on a real cluster a NetworkPolicy lets only the gateway reach a pod that shows its browser, is repaired, and ends with the session', async () => {
+  await put('TrustTier', 'trusttiers', 'viewed', {})
+  await put('Agent', 'agents', 'viewed', {
+    ...{ image: 'i', tier: 'viewed' },
+    ...{ profile: 'browser', browser: { liveView: true } },
+  })
+  // A policy of that name that is not the session's: it is left as it is, and there is no pod.
+  const where = '/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/plat-view-v'
+  const other = { ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' }, spec: { podSelector: {} } }
+  await must('POST', path.dirname(where), { ...other, metadata: { name: 'plat-view-v' } })
+  await put('AgentSession', 'agentsessions', 'v', { agentRef: 'viewed', user: 'ada@example.com' })
+  const isTaken = async () => /plat-view-v is there already/.test(JSON.stringify((await statusOf('v')).conditions))
+  await until(isTaken, 'the session says that the name is taken')
+  assert.equal(await find(`${SANDBOXES}/v`), null)
+  await must('DELETE', where)
+  await until(async () => (await find(`${SANDBOXES}/v`)) !== null, 'the Sandbox')
+  const { spec } = await must('GET', where)
+  const { podSelector, policyTypes, ingress } = Object(spec)
+  assert.deepEqual([podSelector, policyTypes], [{ matchLabels: { 'plat.dev/session': 'v' } }, ['Ingress']])
+  const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': 'plat-system' } }
+  const from = [{ namespaceSelector, podSelector: { matchLabels: { app: 'gateway' } } }]
+  assert.deepEqual(ingress, [{ from, ports: [{ protocol: 'TCP', port: 6080 }] }])
+  await must('PATCH', where, { spec: { ingress: [{}] } })
+  await until(async () => Object((await must('GET', where)).spec).ingress[0].from !== undefined, 'the repair')
+  await must('PATCH', `${TEAM}/agentsessions/v`, { spec: { cancel: true } })
+  await reaches('v', 'Cancelled')
+  await until(async () => (await find(where)) === null, 'the NetworkPolicy is gone')
 })
 
 test('on a real cluster the operator needs no right that the pages do not list', async () => {

@@ -1,6 +1,6 @@
-import { isObject } from '@plat/core'
+import { canonicalJson, isObject } from '@plat/core'
 import { type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
-import type { Resource } from '@plat/resources'
+import type { AgentSpec, Resource } from '@plat/resources'
 import { ReconcileError } from '../controllers/controller.ts'
 import type { Objects } from '../kube/objects.ts'
 import { OWNER } from '../kube/outputs.ts'
@@ -9,8 +9,18 @@ import type { SnapshotRequest } from './life/hindrance.ts'
 import type { SandboxView } from './life/phase.ts'
 import type { SnapshotView } from './life/workspace.ts'
 import { sessionSecretOf } from './pod/environment.ts'
+import { type GatewayPods, networkNameOf, networkOf, showsLiveView } from './pod/network.ts'
 import { hasWorkspaceClaim, workspaceClaimOf } from './pod/pod.ts'
-import { claimOf, EXTENSIONS_API, SANDBOX_API, SNAPSHOT_API, snapshotNameOf, snapshotOf } from './pod/sandbox.ts'
+import {
+  claimOf,
+  EXTENSIONS_API,
+  NETWORK_API,
+  SANDBOX_API,
+  SNAPSHOT_API,
+  snapshotNameOf,
+  snapshotOf,
+} from './pod/sandbox.ts'
+import { hasLiveView } from './pod/sidecars.ts'
 
 type Session = Resource<'AgentSession'>
 
@@ -27,6 +37,8 @@ export interface Foreign {
   readonly claims: Objects
   readonly pools: Objects
   readonly snapshots: Objects
+  /** NetworkPolicies of sessions. */
+  readonly networks: Objects
 }
 
 /** The controller of an object that is not ours: its kind and UID. */
@@ -47,12 +59,17 @@ export class SessionObjects {
   readonly #sandboxes: Objects
   readonly #claims: Objects
   readonly #snapshots: Objects
+  readonly #networks: Objects
+  readonly #gateway: GatewayPods
 
-  constructor(api: KubernetesApi, { sandboxes, claims, snapshots }: Omit<Foreign, 'pools'>) {
+  constructor(api: KubernetesApi, foreign: Omit<Foreign, 'pools'>, gateway: GatewayPods) {
+    const { sandboxes, claims, snapshots, networks } = foreign
     this.#api = api
     this.#sandboxes = sandboxes
     this.#claims = claims
     this.#snapshots = snapshots
+    this.#networks = networks
+    this.#gateway = gateway
   }
 
   /** The Sandbox of a session, by the way that it came to it; null: there is none yet. */
@@ -126,6 +143,29 @@ export class SessionObjects {
     await this.#create(session, wants, signal)
   }
 
+  /** Lets only the gateway reach a pod that shows its browser, before it is there. `sandbox`: null while there is none. */
+  async ensureNetwork(session: Session, sandbox: Members | null, agent: AgentSpec | null, signal: AbortSignal) {
+    const isViewed = sandbox === null ? agent !== null && hasLiveView(agent) : showsLiveView(sandbox)
+    if (!isViewed) return
+    const { namespace, name, uid } = session.metadata
+    const wanted = networkOf(session, this.#gateway)
+    const found = ownedOrNull(this.#networks.get(namespace, networkNameOf(name)), uid)
+    if (found === null) {
+      await this.#create(session, [NETWORK_API, 'networkpolicies', wanted], signal)
+      return
+    }
+    if (canonicalJson(member(found, 'spec')) === canonicalJson(wanted.spec)) return
+    await this.#api.ask({
+      method: 'PATCH',
+      path: collection(NETWORK_API, namespace, 'networkpolicies', networkNameOf(name)),
+      query: { fieldManager: OWNER, force: 'true' },
+      contentType: 'application/apply-patch+yaml',
+      // The UID: only the object that was read is changed.
+      body: { ...wanted, metadata: { ...wanted.metadata, uid: uidOf(found) } },
+      signal,
+    })
+  }
+
   async #create({ metadata }: Session, [api, plural, object]: NewObject, signal: AbortSignal): Promise<void> {
     const { namespace, uid } = metadata
     const name = textOf(member({ ...object }, 'metadata'), 'name')
@@ -166,11 +206,18 @@ export class SessionObjects {
   async remove(session: Session, signal: AbortSignal): Promise<void> {
     await this.removeSnapshot(session, signal)
     const { namespace, name, uid } = session.metadata
+    const network = ownedOrNull(this.#networks.get(namespace, networkNameOf(name)), uid)
     const own = ownedOrNull(this.#sandboxes.get(namespace, name), uid)
     if (own !== null) await this.#delete(collection(SANDBOX_API, namespace, 'sandboxes', name), uidOf(own), signal)
     const claim = this.claimOf(session)
-    if (claim === null) return
-    await this.#delete(collection(EXTENSIONS_API, namespace, 'sandboxclaims', name), uidOf(claim), signal)
+    if (claim !== null)
+      await this.#delete(collection(EXTENSIONS_API, namespace, 'sandboxclaims', name), uidOf(claim), signal)
+    if (network === null) return
+    await this.#delete(
+      collection(NETWORK_API, namespace, 'networkpolicies', networkNameOf(name)),
+      uidOf(network),
+      signal,
+    )
   }
 
   /** Reads the Secret of a session's token. Returns null if it does not exist, belongs to another session, or may not be read. */

@@ -35,6 +35,7 @@ test('the page names flags and series that there are', () => {
   const flags = [...page.matchAll(/`-([a-z]+(?:-[a-z]+)+)`/g)].map(([, name = '']) => name)
   for (const name of [...flags, 'browser-image', 'code-interpreter-image']) assert.ok(name in operatorFlags, name)
   const series = new Set<string>(operatorMetrics.map(({ name }) => name))
+  // Those of views are the gateway's.
   for (const [, name = ''] of page.matchAll(/`(plat_(?!gateway_)[a-z_]+)[`{]/g)) assert.ok(series.has(name), name)
   for (const { name } of operatorMetrics)
     if (/^plat_(session|token|warm)/.test(name)) assert.ok(page.includes(name), name)

@@ -157,6 +157,7 @@ export class SessionReconciler {
           // The Secret is there again.
           if (releaseId !== null) this.#tokens.delete(session.metadata.uid)
         }
+        await objects.ensureNetwork(session, raw, isPlan(look.plan) ? look.plan.agent : null, signal)
         if (raw !== null) await objects.setMode(raw, 'Running', signal)
         else await this.#make(look, signal)
         // Its volume is there: what it was made from only takes space.

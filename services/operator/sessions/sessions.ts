@@ -45,7 +45,10 @@ export class Sessions {
     this.#known = new KnownSessions(mirror)
     this.#revocations = this.#indexed()
     for (const agent of mirror.list('Agent')) this.#tiers.set(keyOf(agent), tierOfAgent(agent.spec))
-    this.#objects = new SessionObjects(parts.api, foreign)
+    this.#objects = new SessionObjects(parts.api, foreign, {
+      home: parts.namespace,
+      gatewayLabels: parts.settings.gatewayLabels,
+    })
     this.#pools = new WarmPools({ api: parts.api, mirror, pools: foreign.pools })
     const reconciler = new SessionReconciler({
       ...parts,

@@ -7,6 +7,8 @@ export interface SandboxSettings {
   readonly workspaceSize: string
   /** Image of the sidecar of the profile `browser`; empty: no session has it. */
   readonly browserImage: string
+  /** Labels of the gateway's pods, in the operator's namespace; none: no session has a live view. */
+  readonly gatewayLabels: Readonly<Record<string, string>>
   /** Image of the sidecar of the profile `codeInterpreter`; empty: no session has it. */
   readonly codeInterpreterImage: string
 }

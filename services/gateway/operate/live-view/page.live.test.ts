@@ -21,6 +21,7 @@ const PAGES = {
     body: HOSTILE,
   },
   '/default/s1/odd': { headers: { 'content-type': 'text/html, text/plain; x="\\"' }, body: HOSTILE },
+  '/default/s1/parameters': { headers: { 'content-type': 'text/html; charset=utf-8; x=y' }, body: HOSTILE },
   '/default/s1/missing': { status: 404, body: 'nothing' },
   '/default/s1/away': { status: 302, headers: { location: 'http://127.0.0.1:9/' }, body: '' },
   '/default/s1/large': { body: 'x'.repeat(4 * 1024 * 1024 + 1) },
@@ -70,7 +71,8 @@ test('a page of a sandbox has another origin, runs no script, is saved, and sets
     for (const name of ['set-cookie', 'clear-site-data', 'access-control-allow-origin', 'x-sandbox', 'refresh'])
       assert.equal(headers.get(name), null, name)
   }
-  assert.equal((await get('odd')).headers.get('content-type'), 'application/octet-stream')
+  for (const path of ['odd', 'parameters'])
+    assert.equal((await get(path)).headers.get('content-type'), 'application/octet-stream', path)
 })
 
 test('only files below the endpoint are requested, with GET, by who may view', async (t) => {

@@ -7,6 +7,7 @@ const warmPool = { template: 'warm', size: 1 }
 const settings = {
   gatewayUrl: 'http://g',
   attestationUrl: '',
+  gatewayLabels: {},
   workspaceSize: '1Gi',
   browserImage: '',
   codeInterpreterImage: 'c',

@@ -3,6 +3,7 @@ import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec, tierOfAgen
 import { MAX_ENDED_PER_NAMESPACE } from '../../render/limits/ended.ts'
 import { agentProblems } from '../../validate/agent.ts'
 import { volumeProblem } from '../pod/pod.ts'
+import { hasLiveView } from '../pod/sidecars.ts'
 import type { SandboxSettings } from '../settings.ts'
 import type { Hindrance } from './hindrance.ts'
 import { inheritedTaints } from './taints.ts'
@@ -119,10 +120,15 @@ function tierProblem(agent: AgentSpec, { metadata, spec }: Resource<'TrustTier'>
   return problem === null ? null : { reason: 'TierRefused', message: `TrustTier ${metadata.name} ${problem}` }
 }
 
-function profileProblem({ profile }: AgentSpec, settings: SandboxSettings): Hindrance | null {
+function profileProblem(agent: AgentSpec, settings: SandboxSettings): Hindrance | null {
+  const { profile } = agent
   const missing = (flag: string) => ({ reason: 'ProfileNotServed', message: `profile ${profile}: set ${flag}` })
   if (profile === 'browser' && settings.browserImage === '') return missing('-browser-image')
   if (profile === 'codeInterpreter' && settings.codeInterpreterImage === '') return missing('-code-interpreter-image')
+  if (hasLiveView(agent) && Object.keys(settings.gatewayLabels).length === 0) {
+    const message = 'browser.liveView: set -gateway-labels, without which every pod could see the browser'
+    return { reason: 'ProfileNotServed', message }
+  }
   return null
 }
 

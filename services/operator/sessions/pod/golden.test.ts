@@ -17,6 +17,7 @@ const UPDATE = process.env.PLAT_UPDATE_GOLDEN === '1'
 const settings: SandboxSettings = {
   gatewayUrl: 'http://gateway.example:8080',
   attestationUrl: '',
+  gatewayLabels: { app: 'gateway' },
   workspaceSize: '1Gi',
   browserImage: 'example.com/browser:1',
   codeInterpreterImage: 'example.com/code:1',

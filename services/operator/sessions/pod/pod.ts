@@ -16,12 +16,15 @@ export const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io'
 /** `-r--r--r--`: the agent's user is the image's. */
 const READ_ONLY = 0o444
 
+/** The label by which NetworkPolicies select the pods of sessions. */
+export const SESSION_LABEL = 'plat.dev/session'
+
 /** Labels of everything that belongs to a session. */
 export function labelsOf({ metadata, spec }: Resource<'AgentSession'>): Readonly<Record<string, string>> {
   return {
     'app.kubernetes.io/managed-by': 'plat-operator',
     'app.kubernetes.io/part-of': 'plat',
-    'plat.dev/session': metadata.name,
+    [SESSION_LABEL]: metadata.name,
     'plat.dev/agent': spec.agentRef,
   }
 }

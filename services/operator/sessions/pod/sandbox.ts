@@ -3,13 +3,18 @@ import { type Members, member, textOf } from '@plat/kubernetes'
 import type { AgentSpec, Resource } from '@plat/resources'
 import type { SnapshotRequest } from '../life/hindrance.ts'
 import { RELEASE_KEY, sessionSecretOf } from './environment.ts'
-import { labelsOf, type PodParts, podTemplateOf, SNAPSHOT_GROUP, volumeClaimsOf } from './pod.ts'
+import { labelsOf, type PodParts, podTemplateOf, SESSION_LABEL, SNAPSHOT_GROUP, volumeClaimsOf } from './pod.ts'
+import { hasLiveView } from './sidecars.ts'
 
 /** Where the API server has the objects of agent-sandbox. */
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1'
 export const EXTENSIONS_API = 'extensions.agents.x-k8s.io/v1beta1'
 /** Likewise, VolumeSnapshots. */
 export const SNAPSHOT_API = `${SNAPSHOT_GROUP}/v1`
+/** Likewise, NetworkPolicies. */
+export const NETWORK_API = 'networking.k8s.io/v1'
+/** Selects what belongs to sessions. */
+export const OF_SESSIONS = SESSION_LABEL
 
 export type Owner = Pick<Resource['metadata'], 'name' | 'uid'>
 
@@ -19,7 +24,8 @@ export function ownedBy(kind: 'AgentSession' | 'TrustTier', { name, uid }: Owner
   return [{ ...owner, controller: true, blockOwnerDeletion: false }]
 }
 
-function metadataOf(session: Resource<'AgentSession'>) {
+/** Metadata of an object that ends with its session. */
+export function metadataOf(session: Resource<'AgentSession'>) {
   const { name, namespace } = session.metadata
   return { name, namespace, labels: labelsOf(session), ownerReferences: ownedBy('AgentSession', session.metadata) }
 }
@@ -41,8 +47,8 @@ export function sandboxOf(parts: PodParts): object {
 }
 
 /** The gateway calls into these by the name of their session. */
-function needsService({ profile, browser }: AgentSpec): boolean {
-  return profile === 'codeInterpreter' || (profile === 'browser' && browser?.liveView === true)
+function needsService(agent: AgentSpec): boolean {
+  return agent.profile === 'codeInterpreter' || hasLiveView(agent)
 }
 
 /** The claim of a session on a warm pool: without additional variables and volumes, which would cause a cold start. */

@@ -6,6 +6,11 @@ import { TOKEN_DIR, TOKEN_FILE } from './environment.ts'
 export const LIVE_VIEW_PORT = 6080
 export const CODE_PORT = 8888
 
+/** Whether the pods of an Agent show their browser. */
+export function hasLiveView({ profile, browser }: AgentSpec): boolean {
+  return profile === 'browser' && browser?.liveView === true
+}
+
 /** Security context of a container: no privileges. */
 export const CONTAINER_SECURITY = {
   allowPrivilegeEscalation: false,
@@ -32,7 +37,7 @@ export function sidecarsOf(
 }
 
 function browserOf(spec: AgentSpec, { browserImage, gatewayUrl }: SandboxSettings, hasToken: boolean): object {
-  const liveView = spec.browser?.liveView === true
+  const liveView = hasLiveView(spec)
   return {
     name: 'browser',
     image: browserImage,
