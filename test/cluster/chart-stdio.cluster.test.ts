@@ -17,6 +17,28 @@ before(() => {
   helm = new Helm(built.text)
 })
 
+function argsOf(rendered: readonly Rendered[]): readonly string[] {
+  return Object(podOf(objectOf(rendered, 'Deployment', 'plat-operator'))).containers[0].args
+}
+
+/** The operator knows the pods of the gateway by labels that they have. */
+function assertGatewayLabels(objects: readonly Rendered[]): void {
+  const { labels } = Object(Object(objectOf(objects, 'StatefulSet', 'plat-gateway').spec).template).metadata
+  const options = argsOf(objects).filter((arg) => arg.startsWith('-gateway-labels='))
+  assert.equal(options.length, 1)
+  for (const label of options.join().replace('-gateway-labels=', '').split(',')) {
+    const [name = '', value] = label.split('=')
+    assert.equal(labels[name], value, label)
+  }
+}
+
+test('sandboxes give the operator the labels of the gateway, which live views need, with and without stdio servers', () => {
+  const sandboxes = { enabled: true }
+  assertGatewayLabels(helm.render({ ...least, operator: { sandboxes } }))
+  assertGatewayLabels(helm.render({ ...least, operator: { sandboxes, stdioServers: { enabled: true } } }))
+  assert.doesNotMatch(argsOf(helm.render(least)).join(), /-gateway-labels/)
+})
+
 test('stdio servers give the operator the rights of the page, the labels of the gateway and its way out, and only if they are enabled', () => {
   const values: Values = {
     ...least,
@@ -27,14 +49,7 @@ test('stdio servers give the operator the rights of the page, the labels of the 
   const page = readFileSync(path.join(ROOT, 'docs/stdio.md'), 'utf8')
   const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(page) ?? []
   assert.deepEqual(objectOf(objects, 'ClusterRole', `${NAMESPACE}-plat-operator-stdio`).rules, parse(yaml).rules)
-  const argsOf = (rendered: readonly Rendered[]): readonly string[] =>
-    Object(podOf(objectOf(rendered, 'Deployment', 'plat-operator'))).containers[0].args
-  const { labels } = Object(Object(objectOf(objects, 'StatefulSet', 'plat-gateway').spec).template).metadata
-  const option = argsOf(objects).find((arg) => arg.startsWith('-gateway-labels=')) ?? ''
-  for (const label of option.replace('-gateway-labels=', '').split(',')) {
-    const [name = '', value] = label.split('=')
-    assert.equal(labels[name], value, label)
-  }
+  assertGatewayLabels(objects)
   assert.ok(argsOf(objects).some((arg) => arg.startsWith('-stdio-image=registry.example/plat:')))
   const egressOf = (rendered: readonly Rendered[]) =>
     JSON.stringify(Object(objectOf(rendered, 'NetworkPolicy', 'plat-gateway').spec).egress)

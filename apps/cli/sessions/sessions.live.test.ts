@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -98,6 +99,8 @@ test('plat session shows what a session did in 80 columns, by its name or its wh
   const wide = (await timeline(SESSION, 'wide')).out
   assert.match(wide, /default\/p#a-rule-with-a-name-that-is-long/)
   assert.ok(wide.includes(decisionId))
+  assert.match(out, /\nview: no: liveView is off, it has ended, or you lack the role$/)
+  assert.doesNotMatch((await timeline(SESSION, 'json')).out, /view:/)
   await assert.rejects(timeline('nosuch'), { message: 'the ledger has no session nosuch; see plat sessions' })
 })
 
@@ -162,4 +165,21 @@ test('exit codes of processes are those of the page, and NO_COLOR holds', async 
   assert.match(nothing.err, /^plat: no running plat found in .*; start one with plat up/)
   assert.equal((await run('status', '-o', 'xml')).code, 2)
   assert.match((await run('session', SESSION, '-dir', dir)).out, /^TIME +EVENT/)
+})
+
+test('plat session says how the browser of a session can be viewed, and where', async () => {
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify({ liveView: { enabled: true } }))
+  await up.changes()
+  const viewLine = async (id: string) => (await timeline(id)).out.split('\n').at(-1)
+  // The gateway is started again with the key, and lists sessions that have called since.
+  const isViewed = async () => {
+    await call('read').catch(() => null)
+    return /^view: watch, control: /.test((await viewLine(SESSION).catch(() => '')) ?? '')
+  }
+  await until(isViewed, 'the view')
+  const id = `default/assistant/${SESSION}`
+  const address = `${up.env.PLAT_ADMIN_URL}/console/sessions/${encodeURIComponent(id)}`
+  for (const given of [SESSION, id]) assert.equal(await viewLine(given), `view: watch, control: ${address}`)
+  await promisify(execFile)(process.execPath, [PLAT, 'revoke', `session:${id}`, '--reason', 'test', '--dir', dir])
+  assert.equal(await viewLine(id), 'view: no: liveView is off, it has ended, or you lack the role')
 })

@@ -3,6 +3,7 @@ import { isSessionView } from '@plat/gateway/sessions'
 import { adminList } from '../shared/admin-api.ts'
 import { withoutScope } from '../shared/agent.ts'
 import { findGateway, type GatewayOptions } from '../shared/gateway.ts'
+import type { GatewayEnv } from '../shared/home.ts'
 import { CommandError, isForPeople, type Output, plain, type WideFormat } from '../shared/output.ts'
 import { printWideList } from '../shared/print.ts'
 import { eventOf, groundsOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
@@ -46,7 +47,8 @@ function age(ms: number): string {
 }
 
 /**
- * `plat session`: the records of one session, in order. The table has one line for each call that has ended.
+ * `plat session`: the records of one session, in order. The table has one line for each call that has ended; a last line says whether its browser can be
+ * viewed.
  * @throws CommandError if the ledger has none
  */
 export async function sessionTimeline(
@@ -58,7 +60,23 @@ export async function sessionTimeline(
   const records = await adminList(env, `/v1/sessions/${encodeURIComponent(session)}/timeline`, isLedgerRecord)
   if (records.length === 0) throw new CommandError(`the ledger has no session ${plain(session)}; see plat sessions`)
   printWideList(output, format, format === 'table' ? withoutClosedIntents(records) : records, timelineColumns)
+  if (isForPeople(format)) for (const line of await viewLines(env, session)) output.out(line)
   return 0
+}
+
+/** Whether the caller may view the browsers of the sessions of this name, and where. */
+async function viewLines(env: GatewayEnv, session: string): Promise<readonly string[]> {
+  const name = session.split('/').at(-1) ?? session
+  const listed = await adminList(env, `/v1/sessions?session=${encodeURIComponent(name)}`, isSessionView)
+  const found = listed.filter((one) => one.id === session || one.session === session)
+  const viewed = found.flatMap(({ id, views = [] }) => (views.length > 0 ? [{ id, views }] : []))
+  if (viewed.length === 0)
+    return [
+      `view: no: ${found.length === 0 ? 'the gateway no longer lists it' : 'liveView is off, it has ended, or you lack the role'}`,
+    ]
+  return viewed.map(
+    ({ id, views }) => `view: ${views.join(', ')}: ${env.PLAT_ADMIN_URL}/console/sessions/${encodeURIComponent(id)}`,
+  )
 }
 
 function withoutClosedIntents(records: readonly LedgerRecord[]): readonly LedgerRecord[] {
