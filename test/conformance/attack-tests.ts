@@ -94,6 +94,10 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
     `${GATEWAY}/planes/a2a/shares.live.test.ts`,
     'an agent that created as many tasks as its share gets no more, while another agent does',
   ],
+  'messages beyond the share of tasks, on which an agent works in vain': [
+    `${GATEWAY}/planes/a2a/shares.live.test.ts`,
+    'an agent at its share continues tasks that it has, and the response that exceeds the share is refused',
+  ],
   'names that resolve slowly, and delay those of other callers': [
     'packages/http/dial/name-lookups.test.ts',
     'slow names of one caller do not delay the names of another',
@@ -335,6 +339,10 @@ export const attackTests: Readonly<Record<string, TestPlace>> = {
   'guessed ids of tasks, each of which reads the database': [
     `${GATEWAY}/planes/mcp/tasks/replicas.live.test.ts`,
     'a task of another session stays unknown there, and guessed ids read the database within a share only',
+  ],
+  'guessed sessions of the console, each of which reads the database': [
+    `${GATEWAY}/operate/console/replicas.live.test.ts`,
+    'guessed sessions read the database within the share of their peer, and a session of another replica is found meanwhile',
   ],
   'an error of the gateway that is not logged': [`${GATEWAY}/planes/bugs.test.ts`, 'a bug of the gateway in '],
   'a gateway.json that is half written, unreadable or replaced by a link': [

@@ -166,6 +166,10 @@ export const poolTests: Readonly<Record<PoolName, TestPlace>> = {
     `${GATEWAY}/admin/browser/sessions.test.ts`,
     'a person keeps the newest sessions of a share, and others are served until all are in use',
   ],
+  unknown_console_sessions: [
+    `${GATEWAY}/admin/browser/sessions.test.ts`,
+    'a peer that guesses sessions reads the state within its share, and others are found',
+  ],
   event_streams: [
     `${GATEWAY}/operate/events/events.live.test.ts`,
     'a stream ends with the login, and a caller that opens its share of them leaves streams to others',

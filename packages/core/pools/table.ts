@@ -441,6 +441,15 @@ export const poolTable = {
     age: '`console.sessionSeconds`, or `console.idleSeconds` unused',
     refused: "nothing; the person's oldest login ends; of a full pool `backlog_full`",
   },
+  unknown_console_sessions: {
+    services: ['gateway'],
+    counts:
+      'look-ups of sessions of the console that are unknown at a replica and may be new at another one (`stateBackend`)',
+    total: 256,
+    shares: [{ of: 'peer address', max: 32 }],
+    age: 'a second',
+    refused: '429 `rate_limited`; the session is unknown until the next poll (`pollMillis`)',
+  },
   event_streams: {
     services: ['gateway'],
     counts: 'streams of `GET /v1/events`',

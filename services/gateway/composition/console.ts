@@ -2,6 +2,7 @@ import { reasonOf, watchedPool } from '@plat/core'
 import type { FastifyInstance } from 'fastify'
 import { type Admin, type AdminRoutes, BrowserSessions, decodeBrowserEvent } from '../admin/index.ts'
 import { openOAuthClient } from '../authn/token-vault/index.ts'
+import { LookUps } from '../call/bindings/look-ups.ts'
 import { createConsole, isConsoleOn } from '../operate/console/index.ts'
 import { type EventFeed, eventRoutes } from '../operate/events/index.ts'
 import type { Shared } from './shared.ts'
@@ -10,9 +11,10 @@ import type { Shared } from './shared.ts'
 export async function openBrowsers({ config, journals, clock, ids, log, pools, keep }: Shared) {
   if (!isConsoleOn(config)) return null
   const journal = keep(await journals.open({ name: 'console-sessions', path: '', decode: decodeBrowserEvent }))
+  const lookUps = watchedPool({ name: 'unknown_console_sessions', observer: pools.of('unknown_console_sessions') })
   const sessions = await BrowserSessions.open({
     journal,
-    catchUp: journals.catchUp,
+    lookUps: journals.catchUp === null ? null : new LookUps({ catchUp: journals.catchUp, pool: lookUps, clock, log }),
     clock,
     ids,
     idleMs: config.console.idleSeconds * 1000,

@@ -13,7 +13,7 @@ test('roles are those of the grants at each request, and the static token must s
   const clock = new TestClock()
   const sessions = await BrowserSessions.open({
     journal: createMemoryJournal<BrowserEvent>(() => clock.now()),
-    catchUp: null,
+    lookUps: null,
     clock,
     ids: systemIds(clock),
     idleMs: 60_000,
@@ -27,6 +27,7 @@ test('roles are those of the grants at each request, and the static token must s
   const ada = (await sessions.begin({ user: 'ada', groups: ['staff'] }, null)).secret
   const holder = (await sessions.begin(null, 'first')).secret
   const request = (secret: string) => ({
+    ip: '127.0.0.1',
     method: 'GET',
     protocol: 'http' as const,
     headers: { host: 'console.example', cookie: `__Host-plat-console=${secret}` },

@@ -22,6 +22,9 @@ export interface BrowserAuthOptions {
 /** The head of a request. */
 type BrowserRequest = Pick<FastifyRequest, 'method' | 'protocol' | 'headers'>
 
+/** With the address of its peer. */
+type PeerRequest = BrowserRequest & Pick<FastifyRequest, 'ip'>
+
 /** A request with a session of the console. */
 export interface BrowserCaller {
   readonly principal: Principal
@@ -69,11 +72,13 @@ export class BrowserAuth {
 
   /**
    * Returns the caller of a request with a cookie; roles are those of now. Throws `unauthenticated` if the session has ended, `forbidden` if no page
-   * of the console sent the request.
+   * of the console sent the request, `rate_limited` if the session is unknown here and its peer may not look it up now: it may still be valid.
    */
-  async identify(request: BrowserRequest, secret: string): Promise<BrowserCaller> {
+  async identify(request: PeerRequest, secret: string): Promise<BrowserCaller> {
     this.demandSameOrigin(request)
-    const session = await this.sessions.find(secret)
+    const session = await this.sessions.find(secret, request.ip)
+    if (session === 'unread')
+      throw new AdminError('rate_limited', 'too many sessions from this address are unknown: try again in a second')
     const principal = session === null ? null : this.#principalOf(session, secret)
     if (session === null || principal === null) {
       throw new AdminError('unauthenticated', 'the session of the console has ended: log in again')

@@ -1,21 +1,31 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SharedPool, systemIds, TestClock } from '@plat/core'
+import { encodeBase64url, poolTable, SharedPool, systemIds, TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
 import { createMemoryJournal } from '@plat/state'
+import { LookUps } from '../../call/bindings/look-ups.ts'
 import { AdminError } from '../error.ts'
 import { type BrowserEvent, decodeBrowserEvent } from './events.ts'
-import { BrowserSessions } from './sessions.ts'
+import { BrowserSessions, type SessionLookUps } from './sessions.ts'
 
 const MINUTE = 60_000
 const person = (user: string, more: object = {}) => ({ user, groups: ['staff'], ...more })
 
+const PEER = '192.0.2.1'
+
+async function find(sessions: BrowserSessions, secret: string) {
+  const found = await sessions.find(secret, PEER)
+  assert.ok(found !== 'unread')
+  return found
+}
+
 async function setUp({ total = 5, share = 2 } = {}) {
   const clock = new TestClock()
   const store = createMemoryJournal<BrowserEvent>(() => clock.now())
-  const open = (catchUp: (() => Promise<void>) | null = null) =>
+  const open = (lookUps: SessionLookUps | null = null) =>
     BrowserSessions.open({
       journal: store,
-      catchUp,
+      lookUps,
       clock,
       ids: systemIds(clock),
       idleMs: 10 * MINUTE,
@@ -31,16 +41,16 @@ test('a session ends when it is unused, and when it is old', async () => {
   const ended: string[] = []
   const { secret } = await sessions.begin(person('ada'), null)
   const other = await sessions.begin(person('bob'), null)
-  const [used, unused] = [await sessions.find(secret), await sessions.find(other.secret)]
+  const [used, unused] = [await find(sessions, secret), await find(sessions, other.secret)]
   assert.ok(used !== null && unused !== null)
   sessions.onEnd(used, () => void ended.push('used'))
   sessions.onEnd(unused, () => void ended.push('unused'))
   for (let minute = 0; minute < 59; minute += 9) {
-    assert.ok((await sessions.find(secret)) !== null, `minute ${minute}`)
+    assert.ok((await find(sessions, secret)) !== null, `minute ${minute}`)
     await clock.advance(9 * MINUTE)
   }
-  assert.equal(await sessions.find(other.secret), null)
-  assert.equal(await sessions.find(secret), null)
+  assert.equal(await find(sessions, other.secret), null)
+  assert.equal(await find(sessions, secret), null)
   assert.deepEqual(ended, ['unused', 'used'])
 })
 
@@ -48,9 +58,9 @@ test('nothing but the secret of a session finds it, and the journal does not con
   const { sessions, store } = await setUp()
   const { secret } = await sessions.begin(person('ada'), 'the static token')
   for (const guess of ['', 'x', secret.slice(1), `${secret}A`, secret.toLowerCase()])
-    assert.equal(await sessions.find(guess), null)
-  const found = await sessions.find(secret)
-  assert.equal(await sessions.find(found?.key ?? ''), null)
+    assert.equal(await find(sessions, guess), null)
+  const found = await find(sessions, secret)
+  assert.equal(await find(sessions, found?.key ?? ''), null)
   const stored = JSON.stringify(await Array.fromAsync(store.read(0)))
   assert.ok(!stored.includes(secret) && !stored.includes('the static token'))
 })
@@ -62,17 +72,17 @@ test('a person keeps the newest sessions of a share, and others are served until
     secrets.push((await sessions.begin(person('ada'), null)).secret)
     await clock.advance(1)
   }
-  const alive = await Promise.all(secrets.map(async (secret) => (await sessions.find(secret)) !== null))
+  const alive = await Promise.all(secrets.map(async (secret) => (await find(sessions, secret)) !== null))
   assert.deepEqual(alive, [false, false, true, true])
   await sessions.begin(person('bob'), null)
   await assert.rejects(
     sessions.begin(person('eve'), null),
     (error) => error instanceof AdminError && error.code === 'backlog_full',
   )
-  const last = await sessions.find(secrets[3] ?? '')
+  const last = await find(sessions, secrets[3] ?? '')
   assert.ok(last !== null)
   await sessions.endAll(last)
-  assert.deepEqual(await Promise.all(secrets.map((secret) => sessions.find(secret))), [null, null, null, null])
+  assert.deepEqual(await Promise.all(secrets.map((secret) => find(sessions, secret))), [null, null, null, null])
   await sessions.begin(person('eve'), null)
 })
 
@@ -84,7 +94,7 @@ test('logins at the same time get no more sessions than the share and the total'
       (error) => (error instanceof AdminError ? error.code : String(error)),
     )
   const alive = async (secrets: readonly string[]) => {
-    const found = await Promise.all(secrets.map((secret) => sessions.find(secret)))
+    const found = await Promise.all(secrets.map((secret) => find(sessions, secret)))
     return found.filter((one) => one !== null).length
   }
   const first = await Promise.all(Array.from({ length: 6 }, () => begin('ada')))
@@ -99,30 +109,61 @@ test('people of one name at different issuers are different people', async () =>
   const known = (issuer: string) => ({ known: { names: ['ada'], subject: { issuer, subject: '1' } } })
   const here = await sessions.begin(person('ada', known('https://one')), null)
   const there = await sessions.begin(person('ada', known('https://other')), null)
-  const session = await sessions.find(here.secret)
+  const session = await find(sessions, here.secret)
   assert.ok(session !== null)
   await sessions.endAll(session)
-  assert.deepEqual([await sessions.find(here.secret), (await sessions.find(there.secret))?.person?.user], [null, 'ada'])
+  assert.deepEqual(
+    [await find(sessions, here.secret), (await find(sessions, there.secret))?.person?.user],
+    [null, 'ada'],
+  )
 })
 
 test('replicas share sessions, their use, their end, and the use of links', async () => {
   const { clock, open } = await setUp()
-  const [one, other] = [await open(async () => {}), await open(async () => {})]
+  const [one, other] = [await open({ catchUpBy: async () => {} }), await open({ catchUpBy: async () => {} })]
   const { secret } = await one.begin(person('ada'), null)
-  assert.equal((await other.find(secret))?.person?.user, 'ada')
+  assert.equal((await find(other, secret))?.person?.user, 'ada')
   for (let minute = 0; minute < 40; minute += 5) {
     await clock.advance(5 * MINUTE)
-    assert.ok((await one.find(secret)) !== null)
+    assert.ok((await find(one, secret)) !== null)
   }
-  const session = await other.find(secret)
+  const session = await find(other, secret)
   assert.ok(session !== null, 'its use elsewhere keeps it alive')
   await other.end(session.key)
-  assert.equal(await one.find(secret), null)
+  assert.equal(await find(one, secret), null)
   const until = clock.now() + MINUTE
   assert.deepEqual(
     [await one.spend('a', until), await other.spend('a', until), await other.spend('b', until)],
     [true, false, true],
   )
+})
+
+test('a peer that guesses sessions reads the state within its share, and others are found', async () => {
+  const { clock, open } = await setUp()
+  let reads = 0
+  const pool = new SharedPool({ name: 'unknown_console_sessions' })
+  const catchUp = async () => void reads++
+  const sessions = await open(new LookUps({ catchUp, pool, clock, log: silentLog }))
+  const guess = (address: string) => sessions.find(encodeBase64url(systemIds(clock).random(32)), address)
+  const guesses = await Promise.all(Array.from({ length: 1_000 }, () => guess(PEER)))
+  const [{ max }] = poolTable.unknown_console_sessions.shares
+  assert.equal(reads, max)
+  assert.deepEqual(new Set(guesses.slice(max)), new Set(['unread']))
+  assert.deepEqual(new Set(guesses.slice(0, max)), new Set([null]))
+  const { secret } = await sessions.begin(person('ada'), null)
+  const found = await sessions.find(secret, PEER)
+  assert.ok(found !== null && found !== 'unread', 'a known session needs no look-up')
+  assert.equal(await guess('192.0.2.2'), null)
+  assert.equal(reads, max + 1)
+  const page = encodeBase64url(systemIds(clock).random(32))
+  await Promise.all(Array.from({ length: 1_000 }, () => sessions.find(page, '192.0.2.3')))
+  assert.equal(reads, max + 2, 'requests with one cookie share a read')
+  // Addresses of one /64 are one peer.
+  for (let n = 0; n < 100; n++) await guess(`2001:db8:1:2::${n}`)
+  assert.equal(reads, 2 * max + 2)
+  await clock.advance(1_000)
+  assert.equal(pool.used, 0)
+  assert.equal(await guess(PEER), null)
 })
 
 test('an event of another version is refused with an error that names its kind', () => {
@@ -138,13 +179,13 @@ test('a compacted journal restores the sessions that are alive', async () => {
   const { clock, sessions, store, open } = await setUp()
   const { secret } = await sessions.begin(person('ada', { auth: { acr: 'mfa', amr: ['otp'], at: 1 } }), null)
   for (let n = 0; n < 600; n++) {
-    const brief = await sessions.find((await sessions.begin(person('bob'), null)).secret)
+    const brief = await find(sessions, (await sessions.begin(person('bob'), null)).secret)
     if (brief !== null) await sessions.end(brief.key)
   }
   await clock.advance(5_000)
   const events = await Array.fromAsync(store.read(0))
   assert.ok(events.length < 10, `${events.length} events`)
   for (const { event } of events) decodeBrowserEvent(JSON.parse(JSON.stringify(event)))
-  const restored = await (await open()).find(secret)
+  const restored = await find(await open(), secret)
   assert.deepEqual(restored?.person, person('ada', { auth: { acr: 'mfa', amr: ['otp'], at: 1 } }))
 })

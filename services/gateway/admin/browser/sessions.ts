@@ -1,5 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { type Clock, encodeBase64url, type Ids, type SharedPool } from '@plat/core'
+import { peerOf } from '@plat/http'
 import { type Journal, type JournalEntry, JournalFollower } from '@plat/state'
 import { AdminError } from '../error.ts'
 import type { Person } from '../roles.ts'
@@ -20,8 +21,8 @@ const MAX_SPENT = 1_000
 
 export interface BrowserSessionsOptions {
   readonly journal: Journal<BrowserEvent>
-  /** Null: no other replica writes. */
-  readonly catchUp: (() => Promise<void>) | null
+  /** Reads what other replicas stored, within the share of a peer; null: no other replica writes. */
+  readonly lookUps: SessionLookUps | null
   readonly clock: Clock
   readonly ids: Ids
   /** Unused for this long, a session ends, in milliseconds. */
@@ -29,6 +30,12 @@ export interface BrowserSessionsOptions {
   readonly lifetimeMs: number
   readonly pool: SharedPool
   readonly onFault: (error: unknown) => void
+}
+
+/** See `LookUps`. */
+export interface SessionLookUps {
+  /** Resolves when what other replicas stored before is known here. Returns null if the peer is at its share. Never rejects. */
+  catchUpBy(peer: string): Promise<void> | null
 }
 
 /** A session of the console: a person, or null for the holder of the static token. */
@@ -65,6 +72,8 @@ export class BrowserSessions {
   readonly #spent = new Map<string, number>()
   /** Keys of sessions that are being stored. They count already, so that logins at the same time share the limits. */
   readonly #pending = new Set<string>()
+  /** Keys that are being looked up. The requests of one page share a look-up. */
+  readonly #lookUps = new Map<string, Promise<Stored | null>>()
   readonly #follower: JournalFollower<BrowserEvent>
   readonly #stopSweeping: () => void
 
@@ -122,12 +131,15 @@ export class BrowserSessions {
     return this.#live(key) !== null
   }
 
-  /** Returns the session of a secret, and counts it as used; null if there is none, or it has ended. */
-  async find(secret: string): Promise<BrowserSession | null> {
+  /**
+   * Returns the session of a secret, and counts it as used; null if there is none, or it has ended. Returns `unread` if it is unknown here, and the
+   * peer address has used up its share of look-ups of what other replicas stored.
+   */
+  async find(secret: string, address: string): Promise<BrowserSession | null | 'unread'> {
     if (!SECRET.test(secret)) return null
     const key = keyOf(secret)
-    const found = this.#live(key) ?? (await this.#caughtUp(key))
-    if (found !== null) this.#used(found)
+    const found = this.#live(key) ?? (await this.#lookUp(key, address))
+    if (found !== null && found !== 'unread') this.#used(found)
     return found
   }
 
@@ -176,24 +188,29 @@ export class BrowserSessions {
   }
 
   #isLive({ expiresAt, seenAt }: Stored): boolean {
-    const { clock, idleMs, catchUp } = this.#options
+    const { clock, idleMs, lookUps } = this.#options
     // Other replicas may have used it without having stored that yet.
-    const slackMs = catchUp === null ? 0 : SEEN_EVERY_MS
+    const slackMs = lookUps === null ? 0 : SEEN_EVERY_MS
     return clock.now() < Math.min(expiresAt, seenAt + idleMs + slackMs)
   }
 
   /** Returns a session that began on another replica a moment ago, or null. */
-  async #caughtUp(key: string): Promise<Stored | null> {
-    const { catchUp, onFault } = this.#options
-    if (catchUp === null) return null
-    await catchUp().catch(onFault)
-    return this.#live(key)
+  #lookUp(key: string, address: string): null | 'unread' | Promise<Stored | null> {
+    const { lookUps } = this.#options
+    if (lookUps === null) return null
+    const pending = this.#lookUps.get(key)
+    if (pending !== undefined) return pending
+    const caughtUp = lookUps.catchUpBy(peerOf(address))
+    if (caughtUp === null) return 'unread'
+    const lookedUp = caughtUp.then(() => this.#live(key)).finally(() => this.#lookUps.delete(key))
+    this.#lookUps.set(key, lookedUp)
+    return lookedUp
   }
 
   #used(session: Stored): void {
     const now = this.#options.clock.now()
     session.seenAt = now
-    if (this.#options.catchUp === null || now - session.storedSeenAt < SEEN_EVERY_MS) return
+    if (this.#options.lookUps === null || now - session.storedSeenAt < SEEN_EVERY_MS) return
     session.storedSeenAt = now
     this.#append(session.key, { t: 'seen', at: now }).catch(() => {})
   }

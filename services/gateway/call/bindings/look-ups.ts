@@ -1,4 +1,4 @@
-import { type Clock, reasonOf, type SharedPool } from '@plat/core'
+import { type Clock, type PoolCaller, reasonOf, type SharedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import { agentOf, type Identity } from '../facts.ts'
 
@@ -29,10 +29,14 @@ export class LookUps {
    * unknown stays so until the next poll. Never rejects.
    */
   catchUpFor(identity: Pick<Identity, 'tenant' | 'namespace' | 'agent' | 'session'>): Promise<void> | null {
+    const agent = agentOf(identity)
+    return this.catchUpBy([agent, `${agent}/${identity.session}`])
+  }
+
+  /** As `catchUpFor`, for a caller whose name in the pool is known. */
+  catchUpBy(caller: PoolCaller): Promise<void> | null {
     const { catchUp, pool, clock, log } = this.#options
     if (catchUp === null) return null
-    const agent = agentOf(identity)
-    const caller = [agent, `${agent}/${identity.session}`]
     if (pool.acquire(caller) !== null) return null
     clock.after(COUNTED_MS, () => pool.release(caller))
     return catchUp().catch((error: unknown) => {

@@ -242,8 +242,8 @@ export class ConsoleRoutes {
     const old = browsers.secretIn(request)
     const { secret } = await browsers.sessions.begin(person, person === null ? token : null)
     if (old !== null) {
-      const replaced = await browsers.sessions.find(old)
-      if (replaced !== null) await browsers.sessions.end(replaced.key)
+      const replaced = await browsers.sessions.find(old, request.ip)
+      if (replaced !== null && replaced !== 'unread') await browsers.sessions.end(replaced.key)
     }
     reply.header('set-cookie', browsers.cookie(request, { secret, lifetimeMs: config.console.sessionSeconds * 1000 }))
     this.#record(request, { by: person === null ? 'token:admin' : `user:${person.user}`, action: 'login' })

@@ -16,13 +16,15 @@ export interface PageRequest {
   readonly cookie?: string
   /** The value of `x-plat-csrf`. */
   readonly csrf?: string
+  /** Loopback address that it comes from. */
+  readonly from?: string
 }
 
 /** Sends requests as a script of a page at `url` does; `headers` override what the browser adds. */
 export function pageAt(url: string) {
   const { origin, hostname, port, host } = new URL(url)
   return (method: string, path: string, given: PageRequest = {}): Promise<PageResponse> => {
-    const { headers = {}, body, cookie, csrf } = given
+    const { headers = {}, body, cookie, csrf, from: localAddress } = given
     const sent = {
       host,
       'sec-fetch-site': 'same-origin',
@@ -33,7 +35,7 @@ export function pageAt(url: string) {
       ...headers,
     }
     return new Promise((resolve, reject) => {
-      const outgoing = request({ hostname, port, path, method, headers: sent }, (response) => {
+      const outgoing = request({ hostname, port, path, method, headers: sent, localAddress }, (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('error', reject)
