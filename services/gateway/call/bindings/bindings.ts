@@ -123,9 +123,12 @@ export class Bindings {
     return owned
   }
 
-  /** Returns why the caller could bind nothing now, or null. */
+  /** Returns why the caller can bind nothing now, or null. The pool counts a refusal. */
   refusalFor(identity: Identity): Denial | null {
-    return this.#full(this.#pool.boundFor(ownerKeys(ownerOf(identity, false))))
+    const keys = ownerKeys(ownerOf(identity, false))
+    const full = this.#full(this.#pool.acquire(keys))
+    if (full === null) this.#pool.release(keys)
+    return full
   }
 
   /** Removes the binding of what no longer exists. Resolves when that is durable. */

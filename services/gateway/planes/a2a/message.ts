@@ -92,6 +92,7 @@ function sent(params: JsonObject, { streams }: MethodRow): ReadParams {
     contexts: context === null ? [] : [context],
     pushURLs: pushedTo(params),
     streams,
+    begins: task === null,
     pageToken: null,
   }
 }
@@ -129,6 +130,7 @@ function readQuery(params: JsonObject, row: MethodRow, method: string): ReadPara
     tasks: task === null ? [] : [task],
     contexts: [],
     streams: row.streams,
+    begins: false,
     pushURLs: method === 'CreateTaskPushNotificationConfig' ? [urlIn(params, 'params')] : [],
     pageToken: method === 'ListTasks' ? textIn(params, 'pageToken', 'params') : null,
   }

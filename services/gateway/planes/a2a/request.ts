@@ -12,11 +12,16 @@ export interface NamedInRequest {
   readonly pushURLs: readonly string[]
   /** True if the response is an event stream. */
   readonly streams: boolean
+  /** True if the agent may begin a task or a context: for a message to no task. */
+  readonly begins: boolean
   /** Version that the caller speaks. */
   readonly version: A2aVersion
 }
 
-export const NOTHING_NAMED: NamedInRequest = { tasks: [], contexts: [], pushURLs: [], streams: false, version: '1.0' }
+export const NOTHING_NAMED: NamedInRequest = {
+  ...{ tasks: [], contexts: [], pushURLs: [] },
+  ...{ streams: false, begins: false, version: '1.0' },
+}
 
 /** A parsed request in A2A 1.0, with the fields that only this plane uses. Stored in `wire.note` until the response. */
 export class A2aRequest {

@@ -97,6 +97,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
       namedIn,
       mayCall: options.mayCall ?? (() => true),
       owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
+      refusalFor: (identity) => owners.refusalFor(identity),
       catchUp: (identity) => options.lookUps?.catchUpFor(identity) ?? null,
       pushRule: createPushRule(a2a.pushNotificationHosts),
       maxDelegationDepth: a2a.maxDelegationDepth,

@@ -34,6 +34,8 @@ export interface NamedIn {
   readonly pushURLs: readonly string[]
   /** Whether it requests an event stream. */
   readonly streams: boolean
+  /** Whether the agent may begin a task or a context. */
+  readonly begins: boolean
   /** Version that the caller speaks. */
   readonly version: '1.0' | '0.3'
 }
@@ -45,6 +47,8 @@ export interface AgentResolveOptions {
   readonly snapshots: Snapshots
   readonly namedIn: (call: Call) => NamedIn
   readonly owns: (identity: Identity, server: string, kind: BoundKind, id: string) => boolean
+  /** Returns why the caller can own no further task or context now, or null. */
+  readonly refusalFor: (identity: Identity) => Denial | null
   /** Resolves when owners that other replicas stored before are known; null: what is unknown stays unknown. */
   readonly catchUp: (identity: Identity) => Promise<void> | null
   /** Whether a caller may call agents of a namespace, exposed or not. */
@@ -129,10 +133,10 @@ function ownsAll(
 }
 
 function refused(call: Call<'identity'>, agent: ExposedAgent, options: AgentResolveOptions): Denial | null {
-  const { namedIn, pushRule } = options
+  const { namedIn, pushRule, refusalFor } = options
   if (call.name !== null && !agent.offers(call.name))
     return deny('unknown_skill', `${agent.server} has no skill ${JSON.stringify(call.name)}`)
-  const { pushURLs, streams, version } = namedIn(call)
+  const { pushURLs, streams, begins, version } = namedIn(call)
   const { protocolVersion } = agent
   if (streams && !agent.streaming)
     return deny('unknown_method', `${agent.server} does not stream`, { data: { rpc: UNSUPPORTED_OPERATION } })
@@ -151,7 +155,8 @@ function refused(call: Call<'identity'>, agent: ExposedAgent, options: AgentReso
     const no = pushRule(url)
     if (no !== null) return no
   }
-  return null
+  // The agent would do the work, and its response be refused.
+  return begins ? refusalFor(call.facts.identity) : null
 }
 
 /** Data between agents is at least internal. */
