@@ -6,6 +6,7 @@ import { TestClock } from '@plat/core'
 import { testIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 import { bootstrap, connect, fixedToken, readClaims, untilApproved } from './index.ts'
+import { bootstrapBy } from './token/bootstrap.ts'
 
 const gatewayURL = 'https://gateway.example'
 const json = { 'content-type': 'application/json' }
@@ -92,11 +93,18 @@ test('a pod of a warm pool waits until it is adopted, and learns where its gatew
     requests.push(`${url} ${new Headers(init?.headers).get('authorization')}`)
     return answers[requests.length - 1] ?? assert.fail()
   }
-  const source = bootstrap({ url: 'https://identity.example:8083', serviceAccountTokenFile: file, fetch })
+  const pauses: number[] = []
+  const clock = { ...eager, after: (ms: number, job: () => void) => eager.after(pauses.push(ms), job) }
+  const source = bootstrapBy({ url: 'https://identity.example:8083', serviceAccountTokenFile: file, fetch }, clock)
   const session = await connect({ source, fetch, clock: eager, env: {} })
   assert.equal(session.gatewayURL, gatewayURL)
   assert.deepEqual(session.env, { PLAT_GATEWAY_URL: gatewayURL, PLAT_SESSION: 's1' })
   assert.deepEqual(new Set(requests), new Set(['https://identity.example:8083/v1/bootstrap?wait=20 Bearer projected']))
+  assert.deepEqual(
+    pauses,
+    Array.from({ length: 11 }, () => 1_000),
+    'a broker that does not wait before 425 is not called again at once',
+  )
   const revoked: typeof fetch = async () => new Response('{"error":"session_revoked"}', { status: 403, headers: json })
   const refused = connect({
     source: bootstrap({ url: 'https://identity.example:8083', serviceAccountTokenFile: file, fetch: revoked }),

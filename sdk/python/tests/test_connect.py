@@ -23,6 +23,7 @@ from plat_sdk import (
     until_approved,
     until_approved_async,
 )
+from plat_sdk import sources as token_sources
 
 IDENTITY = "https://identity.example"
 
@@ -62,6 +63,11 @@ def test_under_plat_run_the_forwarder_has_the_token(fixture: Fixture) -> None:
         fixture.connect(**options, dpop=True)
 
 
+class StoppedClock:
+    def monotonic(self) -> float:
+        return 0.0
+
+
 def bootstrapping(*answers: httpx.Response) -> Handler:
     waiting = list(answers)
     return lambda _: waiting.pop(0)
@@ -71,7 +77,10 @@ def refusal(status: int, code: str, **headers: str) -> httpx.Response:
     return httpx.Response(status, json={"error": code, "error_description": "x"}, headers=headers)
 
 
-def test_a_pod_of_a_warm_pool_waits_until_it_is_adopted(fixture: Fixture, tmp_path: Any) -> None:
+def test_a_pod_of_a_warm_pool_waits_until_it_is_adopted(
+    fixture: Fixture, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_sources, "Clock", StoppedClock)
     file = tmp_path / "sa-token"
     file.write_text("projected")
     env = {"PLAT_GATEWAY_URL": GATEWAY, "PLAT_SESSION": "s1", "PORT": 1}
@@ -84,7 +93,7 @@ def test_a_pod_of_a_warm_pool_waits_until_it_is_adopted(fixture: Fixture, tmp_pa
     assert (session.gateway_url, session.env) == (GATEWAY, {"PLAT_GATEWAY_URL": GATEWAY, "PLAT_SESSION": "s1"})
     requests = {(str(one.url), one.headers["authorization"]) for one in fixture.sent}
     assert requests == {(f"{IDENTITY}:8083/v1/bootstrap?wait=20", "Bearer projected")}
-    assert fixture.clock.pauses == [1.0], "the broker itself waits before 425"
+    assert fixture.clock.pauses == [1.0] * 12, "a broker that does not wait before 425 is not called again at once"
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,17 @@ export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }
     body: body === undefined ? null : isForm ? body : JSON.stringify(body),
     signal: signal ? AbortSignal.any([signal, late]) : late,
   }
-  const response = await fetch(url, init).catch((error: unknown) => {
+  const lost = (error: unknown): never => {
     signal?.throwIfAborted()
-    throw new TokenUnavailableError(`the identity broker at ${new URL(url).origin} does not respond`, {
+    const { origin } = new URL(url)
+    throw new TokenUnavailableError(`the identity broker at ${origin} does not respond`, {
       retryable: true,
       cause: error,
     })
-  })
-  const bytes = await readBody(response.body, MAX_RESPONSE_BYTES).catch(() => null)
+  }
+  const response = await fetch(url, init).catch(lost)
+  // A refusal is known by its status; what a cut success contained is lost.
+  const bytes = await readBody(response.body, MAX_RESPONSE_BYTES).catch((error) => (response.ok ? lost(error) : null))
   const answer = bytes === null ? null : readJsonObject(bytes)
   if (response.ok && answer !== null) return answer
   throw refusal(response, answer ?? {})

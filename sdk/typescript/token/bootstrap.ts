@@ -1,4 +1,5 @@
-import { isObject } from '@plat/core'
+import { type Clock, isObject } from '@plat/core'
+import { sleep, waitingClock } from '../clock.ts'
 import { ask, IdentityRefusedError, type Members, textIn } from './ask.ts'
 import { readToken } from './file.ts'
 import { type TokenSource, TokenUnavailableError } from './source.ts'
@@ -8,6 +9,12 @@ const SERVICE_ACCOUNT_TOKEN = '/var/run/plat/bootstrap/sa-token'
 
 /** Duration of one long poll, in seconds: below the maximum of 25. */
 const WAIT_SECONDS = 20
+
+/**
+ * Least time between the starts of two polls, in milliseconds. A broker that stops answers at once, and so does one whose poll another process of
+ * the pod replaced.
+ */
+const POLL_EVERY_MS = 1_000
 
 export interface BootstrapOptions {
   /** Address of the bootstrap listener, `https://identity.example.com:8083`. */
@@ -20,12 +27,18 @@ export interface BootstrapOptions {
 
 /**
  * Tokens for a pod of a warm pool: waits until a session adopts the pod, and requests a new token before each one expires.
- * `session.env` has the session's variables.
+ * `session.env` has the session's variables. A response 425 is repeated without end, 503 and lost responses a few times after their `Retry-After`,
+ * any other refusal of the broker never.
  *
  * @example
  * const session = await connect({ source: bootstrap({ url: 'https://identity.plat-system.svc:8083' }) })
  */
 export function bootstrap(options: BootstrapOptions): TokenSource {
+  return bootstrapBy(options, waitingClock)
+}
+
+/** As `bootstrap`, with another clock. */
+export function bootstrapBy(options: BootstrapOptions, clock: Clock): TokenSource {
   const { serviceAccountTokenFile = SERVICE_ACCOUNT_TOKEN, fetch = globalThis.fetch } = options
   const url = `${options.url.replace(/\/$/, '')}/v1/bootstrap?wait=${WAIT_SECONDS}`
   const poll = async (signal: AbortSignal): Promise<Members | null> => {
@@ -43,8 +56,12 @@ export function bootstrap(options: BootstrapOptions): TokenSource {
     async issue({ signal }) {
       for (;;) {
         signal.throwIfAborted()
+        const began = clock.monotonic()
         const answer = await poll(signal)
-        if (answer === null) continue
+        if (answer === null) {
+          await sleep(clock, Math.max(0, began + POLL_EVERY_MS - clock.monotonic()), signal)
+          continue
+        }
         if (answer.attested === true)
           throw new TokenUnavailableError('the session is attested: it redeems a release instead')
         return { token: textIn(answer, 'token'), env: textsIn(answer.env) }

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from ._broker import refused_early, request, text_in
-from ._flow import Call, Flow
+from ._flow import Call, Clock, Flow, Pause
 from ._json import JsonObject, is_object
 from .claims import PrincipalVerified
 from .errors import TokenUnavailableError
@@ -17,6 +17,11 @@ from .errors import TokenUnavailableError
 SERVICE_ACCOUNT_TOKEN = "/var/run/plat/bootstrap/sa-token"
 WAIT_SECONDS = 20
 """Duration of one long poll: below the maximum of 25."""
+POLL_EVERY_SECONDS = 1
+"""
+Least time between the starts of two polls. A broker that stops answers at once, and so does one whose poll another
+process of the pod replaced.
+"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ class fixed_token(BuiltinSource):  # noqa: N801
 class bootstrap(BuiltinSource):  # noqa: N801
     """
     Tokens for a pod of a warm pool, from the bootstrap endpoint at ``url``. Waits until a session adopts the pod: a response
-    425 is repeated without end, 503 and failed connections a few times after their ``Retry-After``, any other refusal never.
+    425 is repeated without end, 503 and lost responses a few times after their ``Retry-After``, any other refusal of the
+    broker never.
     """
 
     def __init__(self, url: str, *, service_account_token_file: str | Path = SERVICE_ACCOUNT_TOKEN) -> None:
@@ -128,8 +134,10 @@ class bootstrap(BuiltinSource):  # noqa: N801
             # Read for each request, because it rotates.
             secret: str = yield Call(lambda: read_token(self._file))
             headers = {"authorization": f"Bearer {secret}"}
+            began = Clock().monotonic()
             answer = yield from refused_early(request(self._url, headers=headers, wait=WAIT_SECONDS))
             if answer is None:
+                yield Pause(max(0.0, began + POLL_EVERY_SECONDS - Clock().monotonic()))
                 continue
             if answer.get("attested") is True:
                 raise TokenUnavailableError("the session is attested: it redeems a release instead")

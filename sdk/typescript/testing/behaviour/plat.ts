@@ -22,7 +22,13 @@ const BOOTSTRAP_STATUS: Readonly<Record<string, number>> = {
   not_adopted: 425,
   not_prepared: 425,
   temporarily_unavailable: 503,
+  invalid_request: 400,
+  invalid_token: 401,
+  access_denied: 403,
   session_revoked: 403,
+  already_bootstrapped: 409,
+  session_suspended: 409,
+  session_gone: 410,
 }
 
 const RULES = [
@@ -94,7 +100,7 @@ export async function startPlat(): Promise<Plat> {
   }
 }
 
-/** An endpoint for pods that first refuses as a scenario says. */
+/** An endpoint for pods that first refuses as a scenario says. It serves `lost` and `cut` requests, and their responses do not arrive, or half of them. */
 export class Bootstrap {
   url = ''
   requests = 0
@@ -103,10 +109,14 @@ export class Bootstrap {
   readonly #identityURL: string
   readonly #server = createServer((_, response) => {
     this.#answer().then(
-      ({ status, body }) =>
-        response
-          .writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' })
-          .end(JSON.stringify(body)),
+      ({ status, body, ends = 'whole' }) => {
+        const text = JSON.stringify(body)
+        if (ends === 'lost') return response.destroy()
+        const { length } = text
+        response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1', 'content-length': length })
+        if (ends === 'whole') return response.end(text)
+        return response.write(text.slice(0, length / 2), () => response.destroy())
+      },
       () => response.destroy(),
     )
   })
@@ -129,16 +139,16 @@ export class Bootstrap {
     return closed(this.#server)
   }
 
-  async #answer(): Promise<{ status: number; body: object }> {
+  async #answer(): Promise<{ status: number; body: object; ends?: 'lost' | 'cut' }> {
     this.requests++
     const error = this.refusals.shift()
-    if (error !== undefined)
+    if (error !== undefined && error !== 'lost' && error !== 'cut')
       return { status: BOOTSTRAP_STATUS[error] ?? 500, body: { error, error_description: error } }
     const { session } = this
     const of = { namespace: 'default', agent: 'assistant', session, user: 'ada', scopes: SCOPES, tier: 'tier-0' }
     const source = broker({ identityURL: this.#identityURL, brokerToken: SECRETS.broker, ...of })
     const { token } = await source.issue({ jkt: null, signal: new AbortController().signal })
     const env = { PLAT_GATEWAY_URL: this.#gatewayURL(), PLAT_SESSION: session }
-    return { status: 200, body: { token, attested: false, env, session } }
+    return { status: 200, body: { token, attested: false, env, session }, ...(error && { ends: error }) }
   }
 }
