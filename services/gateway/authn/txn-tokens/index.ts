@@ -41,7 +41,9 @@ export interface TxnTokens {
 export async function createTxnTokens(options: TxnTokensOptions): Promise<TxnTokens | null> {
   const { mode, signingKey } = options.config.txnTokens
   if (mode === 'off') return null
-  const signer = await (options.keys ?? fileKeys).openSigner(signingKey)
+  const signer = await (options.keys ?? fileKeys).openSigner(signingKey).catch((error: unknown) => {
+    throw new Error(`txnTokens.signingKey: ${reasonOf(error)}`, { cause: error })
+  })
   if (signer.alg === 'EdDSA') return new SignedTransactions(options, signer)
   throw new Error('txnTokens.signingKey: must be an Ed25519 key, such as `plat keys generate` writes')
 }

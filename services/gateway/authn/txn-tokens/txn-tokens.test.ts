@@ -179,7 +179,10 @@ test('a key that is not an Ed25519 key stops the start with its name', async (t:
   await writeFile(file, JSON.stringify(await subtle.exportKey('jwk', pair.privateKey)))
   t.after(() => rm(file))
   await assert.rejects(start({ config: { signingKey: file } }), /txnTokens\.signingKey: must be an Ed25519 key/)
-  await assert.rejects(start({ config: { signingKey: path.join(dir, 'none.pem') } }), /none\.pem: cannot be read/)
+  await assert.rejects(
+    start({ config: { signingKey: path.join(dir, 'none.pem') } }),
+    /txnTokens\.signingKey: .*none\.pem: cannot be read/,
+  )
 })
 
 const least = {

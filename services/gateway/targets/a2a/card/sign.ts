@@ -1,4 +1,4 @@
-import { canonicalJson, encodeBase64url } from '@plat/core'
+import { canonicalJson, encodeBase64url, reasonOf } from '@plat/core'
 import { fileKeys, type KeyStore, type Signer } from '@plat/keys'
 
 /** The card with a signature (A2A 1.0, section 8.4: a JWS over the canonical form of the card, RFC 7515 and RFC 8785). `jku`: URL of the key. */
@@ -14,7 +14,9 @@ export type CardKeys = Pick<KeyStore, 'openSigner'>
 
 /** Opens `a2a.cardSigningKey`. Throws one line naming it. */
 export async function openCardSigner(uri: string, keys: CardKeys = fileKeys): Promise<Signer> {
-  const signer = await keys.openSigner(uri)
+  const signer = await keys.openSigner(uri).catch((error: unknown) => {
+    throw new Error(`a2a.cardSigningKey: ${reasonOf(error)}`, { cause: error })
+  })
   if (signer.alg === 'EdDSA') return signer
   throw new Error('a2a.cardSigningKey: must be an Ed25519 key, such as `plat keys generate` writes')
 }
