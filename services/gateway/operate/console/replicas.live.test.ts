@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { startBalancer } from '@plat/testkit/balancer'
 import { tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
 import { passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import { Browser } from '@plat/testkit/oidc/browser'
 import { usePostgres } from '@plat/testkit/postgres/server'
@@ -86,7 +87,12 @@ test('guessed sessions read the database within the share of their peer, and a s
   assert.deepEqual([(await person()).status, (await person()).status], [200, 200])
   const all = await Promise.all(guesses)
   assert.ok(all.every(({ status }) => status === 401 || status === 429))
-  assert.ok((await refused()) > 0, 'guesses beyond the share are not looked up')
+  // On a busy machine the pause after refused logins keeps some rounds within the share.
+  const isBeyond = async () => {
+    await Promise.all(Array.from({ length: 300 }, guess))
+    return (await refused()) > 0
+  }
+  await until(isBeyond, 'guesses beyond the share that are not looked up')
   // The cookie of a session that was not looked up stays, since it may be valid.
   assert.ok(all.every((reply) => (reply.status === 401) === (reply.headers['set-cookie'] !== undefined)))
 })
