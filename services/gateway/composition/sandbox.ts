@@ -16,14 +16,14 @@ export type Sandboxes = Awaited<ReturnType<typeof startSandboxes>>
 /** The way out of a browser and the way into a code interpreter, as far as they are enabled. */
 export async function startSandboxes(shared: Shared, features: LiveViewParts) {
   const { egress, exec } = { egress: startEgress(shared, features), exec: await startExec(shared, features) }
-  return { egress, exec, liveView: startLiveView(shared, features) }
+  return { egress, exec, liveView: await startLiveView(shared, features) }
 }
 
 type LiveViewParts = Pick<Features, 'ledgers' | 'sessions' | 'revocations' | 'authenticator'>
 
-function startLiveView(shared: Shared, { ledgers, sessions, revocations, authenticator }: LiveViewParts) {
+async function startLiveView(shared: Shared, { ledgers, sessions, revocations, authenticator }: LiveViewParts) {
   const { tenancy, keep } = shared
-  const liveView = createLiveView({
+  const liveView = await createLiveView({
     ...shared,
     ledgers,
     find: (name) => sessions.find(name),

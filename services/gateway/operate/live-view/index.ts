@@ -7,9 +7,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import { sandboxUrl, type Tenancy } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { LiveViewConfig } from './config.ts'
-import { type ViewedSession, ViewRecords } from './records.ts'
-import { createLiveViewRoutes } from './routes.ts'
-import { LiveViews } from './views.ts'
+import type { ViewedSession } from './records.ts'
 
 export type { ViewedSession } from './records.ts'
 
@@ -38,10 +36,13 @@ export interface LiveViewFeature {
   close(): Promise<void>
 }
 
-/** Null while `liveView` is off. */
-export function createLiveView(options: LiveViewOptions): LiveViewFeature | null {
+/** Resolves with null while `liveView` is off; its code is not loaded then. */
+export async function createLiveView(options: LiveViewOptions): Promise<LiveViewFeature | null> {
   const { config, pools, followCuts } = options
   if (!config.liveView.enabled) return null
+  const { ViewRecords } = await import('./records.ts')
+  const { LiveViews } = await import('./views.ts')
+  const { createLiveViewRoutes } = await import('./routes.ts')
   const records = new ViewRecords({ ...options, recordsFirst: config.auditFailurePolicy === 'closed' })
   const views = new LiveViews({ ...options, config: config.liveView, records, observer: pools.of('live_views') })
   followCuts(views.check)
